@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Compiler marks and small integer helpers used everywhere under src/.
+ * Compiler marks, small integer helpers and a search, used everywhere under src/.
  */
 #ifndef BASE_COMPILER_H
 #define BASE_COMPILER_H
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,6 +42,24 @@
 MT_INLINE uint64_t mtb_round_up(uint64_t value, uint64_t power_of_two)
 {
     return (value + power_of_two - 1) & ~(power_of_two - 1);
+}
+
+/* The place of the first of n items that is not before the key; n where all are. `is_before` is
+ * inlined. */
+MT_INLINE size_t mtb_search(const void *items, size_t n, size_t item_bytes,
+                            bool (*is_before)(const void *item, uint64_t key), uint64_t key)
+{
+    size_t from = 0;
+    size_t to = n;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (is_before((const char *)items + middle * item_bytes, key)) {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    return from;
 }
 
 #endif /* BASE_COMPILER_H */

@@ -314,41 +314,32 @@ static const struct phase *find_phase(const event *e)
     return NULL;
 }
 
-static int need_text(chrome_check *chrome, const event *e, const field *f, const char *name,
-                     bool *fine)
-{
-    if (is_string(f)) {
-        return MTPROF_OK;
-    }
-    *fine = false;
-    return FIND(chrome, CHROME_FIELD, e->place, "an event of ph %s %s %s", e->ph.text,
-                f->there ? "whose field is no text:" : "without", name);
-}
+/* What a field may be. */
+typedef enum field_kind {
+    FIELD_TEXT,
+    FIELD_NUMBER,
+    FIELD_TRACK /* a number, or a text: both are accepted for pid and tid */
+} field_kind;
 
-static int need_number(chrome_check *chrome, const event *e, const field *f, const char *name,
-                       bool *fine)
+static int need_field(chrome_check *chrome, const event *e, const field *f, field_kind kind,
+                      const char *name, bool *fine)
 {
-    if (is_number(f)) {
+    static const char *const wanted[] = {"text", "number", "integer or text"};
+    bool right = kind == FIELD_TEXT     ? is_string(f)
+                 : kind == FIELD_NUMBER ? is_number(f)
+                                        : is_string(f) || (is_number(f) && f->integer);
+    if (right) {
         return MTPROF_OK;
     }
     *fine = false;
-    if (is_string(f)) {
+    if (kind == FIELD_NUMBER && is_string(f)) {
         return FIND(chrome, CHROME_NUMBER, e->place, "%s is the text \"%s\"", name, f->text);
     }
-    return FIND(chrome, CHROME_FIELD, e->place, "an event of ph %s %s %s", e->ph.text,
-                f->there ? "whose field is no number:" : "without", name);
-}
-
-/* Numbers, or texts: both are accepted for pid and tid. */
-static int need_track(chrome_check *chrome, const event *e, const field *f, const char *name,
-                      bool *fine)
-{
-    if (is_string(f) || (is_number(f) && f->integer)) {
-        return MTPROF_OK;
-    }
-    *fine = false;
-    return FIND(chrome, CHROME_FIELD, e->place, "an event of ph %s %s %s", e->ph.text,
-                f->there ? "whose field is no integer or text:" : "without", name);
+    return f->there
+               ? FIND(chrome, CHROME_FIELD, e->place, "an event of ph %s whose field is no %s: %s",
+                      e->ph.text, wanted[kind], name)
+               : FIND(chrome, CHROME_FIELD, e->place, "an event of ph %s without %s", e->ph.text,
+                      name);
 }
 
 static int need_id(chrome_check *chrome, const event *e, bool *fine)
@@ -357,7 +348,7 @@ static int need_id(chrome_check *chrome, const event *e, bool *fine)
     if (is_string(id)) {
         return MTPROF_OK; /* "0x1f" and the like are allowed */
     }
-    MT_TRY(need_number(chrome, e, id, "id", fine));
+    MT_TRY(need_field(chrome, e, id, FIELD_NUMBER, "id", fine));
     if (*fine && (!id->integer || id->value < 0 || id->value >= ID_END)) {
         *fine = false;
         return FIND(chrome, CHROME_ID, e->place, "id is no integer from 0 to 2^53");
@@ -367,23 +358,23 @@ static int need_id(chrome_check *chrome, const event *e, bool *fine)
 
 static int check_fields(chrome_check *chrome, const event *e, uint32_t needs, bool *fine)
 {
-    if ((needs & NEEDS_NAME) != 0) {
-        MT_TRY(need_text(chrome, e, &e->name, "name", fine));
-    }
-    if ((needs & NEEDS_CAT) != 0) {
-        MT_TRY(need_text(chrome, e, &e->cat, "cat", fine));
-    }
-    if ((needs & NEEDS_TS) != 0) {
-        MT_TRY(need_number(chrome, e, &e->ts, "ts", fine));
-    }
-    if ((needs & NEEDS_DUR) != 0) {
-        MT_TRY(need_number(chrome, e, &e->dur, "dur", fine));
-    }
-    if ((needs & (NEEDS_PID | NEEDS_TRACK)) != 0) {
-        MT_TRY(need_track(chrome, e, &e->pid, "pid", fine));
-    }
-    if ((needs & NEEDS_TRACK) != 0) {
-        MT_TRY(need_track(chrome, e, &e->tid, "tid", fine));
+    const struct {
+        uint32_t needs;
+        const field *field;
+        field_kind kind;
+        const char *name;
+    } fields[] = {
+        {NEEDS_NAME, &e->name, FIELD_TEXT, "name"},
+        {NEEDS_CAT, &e->cat, FIELD_TEXT, "cat"},
+        {NEEDS_TS, &e->ts, FIELD_NUMBER, "ts"},
+        {NEEDS_DUR, &e->dur, FIELD_NUMBER, "dur"},
+        {NEEDS_PID | NEEDS_TRACK, &e->pid, FIELD_TRACK, "pid"},
+        {NEEDS_TRACK, &e->tid, FIELD_TRACK, "tid"},
+    };
+    for (size_t i = 0; i < MT_COUNT(fields); i++) {
+        if ((needs & fields[i].needs) != 0) {
+            MT_TRY(need_field(chrome, e, fields[i].field, fields[i].kind, fields[i].name, fine));
+        }
     }
     if ((needs & NEEDS_ID) != 0) {
         MT_TRY(need_id(chrome, e, fine));
@@ -476,8 +467,8 @@ static int note_flow(chrome_check *chrome, const event *e, uint32_t track)
         .ts_ns = field_ns(&e->ts),
         .offset = e->place.offset,
         .track = track,
-        .line = e->place.line < UINT32_MAX ? (uint32_t)e->place.line : UINT32_MAX,
-        .column = e->place.column < UINT32_MAX ? (uint32_t)e->place.column : UINT32_MAX,
+        .line = mtprof__check_cut(e->place.line),
+        .column = mtprof__check_cut(e->place.column),
         .phase = e->ph.text[0],
         .joined = ours,
     };

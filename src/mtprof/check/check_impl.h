@@ -41,6 +41,12 @@ int mtprof__check_progress(mtprof__check *check, uint64_t done, uint64_t total);
 int mtprof__check_mtt(mtprof__check *check);
 int mtprof__check_chrome(mtprof__check *check, mtb_json *json);
 
+/* A line or column, cut to what fits. */
+MT_INLINE uint32_t mtprof__check_cut(uint64_t value)
+{
+    return value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
+}
+
 /* ---- tracks: what must be checked once all events are known ---------------------------------- */
 
 typedef struct mtprof__check_span {

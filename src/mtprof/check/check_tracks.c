@@ -12,11 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t cut32(uint64_t value)
-{
-    return value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
-}
-
 /* ---- tracks ---------------------------------------------------------------------------------- */
 
 static bool same_id(const mtprof__check_id *a, const mtprof__check_id *b)
@@ -67,8 +62,8 @@ int mtprof__check_span_add(mtprof__check_tracks *tracks, uint32_t track, int64_t
         .end_ns = end_ns,
         .offset = place.offset,
         .track = track,
-        .line = cut32(place.line),
-        .column = cut32(place.column),
+        .line = mtprof__check_cut(place.line),
+        .column = mtprof__check_cut(place.column),
     };
     return MTPROF_OK;
 }

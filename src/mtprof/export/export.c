@@ -322,6 +322,15 @@ static void job_tell(mtprof__export_job *job)
     }
 }
 
+static int write_parts(mtprof__export_job *job, mtprof__export_function *write)
+{
+    MT_TRY(open_part(job));
+    MT_TRY(write(job));
+    MT_TRY(mtprof__export_damage(job));
+    MT_TRY(close_part(job));
+    return commit_parts(job->parts);
+}
+
 /* Writes through one function into a file, its parts included. */
 static int job_to_path(mtprof__export_job *job, mtprof__export_function *write, const char *path)
 {
@@ -329,19 +338,7 @@ static int job_to_path(mtprof__export_job *job, mtprof__export_function *write, 
     job->path = path;
     job->parts = &parts;
     job->writer = &parts.writer;
-    int status = open_part(job);
-    if (status == MTPROF_OK) {
-        status = write(job);
-    }
-    if (status == MTPROF_OK) {
-        status = mtprof__export_damage(job);
-    }
-    if (status == MTPROF_OK) {
-        status = close_part(job);
-    }
-    if (status == MTPROF_OK) {
-        status = commit_parts(&parts);
-    }
+    int status = write_parts(job, write);
     drop_parts(&parts);
     job->parts = NULL;
     job->writer = NULL;

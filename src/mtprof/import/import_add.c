@@ -123,12 +123,6 @@ static int32_t step_number(mtprof_text name)
     return (int32_t)number;
 }
 
-static bool arg_int(const mtprof__import *import, unsigned arg, int64_t *out)
-{
-    const mtb_slice *slice = mtprof__raw_arg(&import->raw, arg);
-    return slice != NULL && mtb_slice_integer(slice, out);
-}
-
 static bool arg_is_set(const mtprof__import *import, unsigned arg)
 {
     int64_t value = 0;
@@ -153,9 +147,9 @@ static int queue_track(mtprof__import *import, uint8_t space, uint32_t *track)
     int64_t queue;
     MT_TRY(mtprof__import_id(import, &import->raw.pid, &device));
     MT_TRY(mtprof__import_id(import, &import->raw.tid, &queue));
-    arg_int(import, MTPROF__ARG_DEVICE, &device);
+    mtprof__raw_integer(&import->raw, MTPROF__ARG_DEVICE, &device);
     if (queue < 0 || queue >= UINT32_MAX) {
-        arg_int(import, MTPROF__ARG_STREAM, &queue);
+        mtprof__raw_integer(&import->raw, MTPROF__ARG_STREAM, &queue);
     }
     device = device >= 0 && device < 255 ? device : 0;
     queue = queue >= 0 && queue < UINT32_MAX ? queue : 0;
@@ -247,10 +241,12 @@ static int read_span(mtprof__import *import, const category *of, mtprof__new_spa
         .step = -1,
         .kind = of->kind,
     };
-    if (arg_int(import, MTPROF__ARG_INDEX, &number) && number >= 0 && number < MTPROF__NO_INDEX) {
+    if (mtprof__raw_integer(&import->raw, MTPROF__ARG_INDEX, &number) && number >= 0 &&
+        number < MTPROF__NO_INDEX) {
         span->index = (uint32_t)number;
     }
-    if (arg_int(import, MTPROF__ARG_STEP, &number) && number >= -1 && number <= INT32_MAX) {
+    if (mtprof__raw_integer(&import->raw, MTPROF__ARG_STEP, &number) && number >= -1 &&
+        number <= INT32_MAX) {
         span->step = (int32_t)number;
     }
     if (arg_is_set(import, MTPROF__ARG_ASYNC)) {
@@ -281,8 +277,8 @@ static int add_device_span(mtprof__import *import, mtprof__new_span *span)
     int64_t scope = 0;
     span->index = MTPROF_NO_EVENT;
     span->flags = 0;
-    if (annotation && arg_int(import, MTPROF__ARG_EXTERNAL_ID, &scope) && scope >= 0 &&
-        scope < MTPROF_NO_EVENT) {
+    if (annotation && mtprof__raw_integer(&import->raw, MTPROF__ARG_EXTERNAL_ID, &scope) &&
+        scope >= 0 && scope < MTPROF_NO_EVENT) {
         span->index = (uint32_t)scope; /* for sorting: of equal ones the outer scope's first */
     }
     MT_TRY(
@@ -315,17 +311,22 @@ static void recall_host_span(const mtprof__import *import, mtprof__new_span *spa
     }
 }
 
-/* The mindtorch flavor of an export of ours has a runtime event for every op, with its name. */
-static bool is_shadow(const mtprof__raw_event *raw)
+/* Whether there is an argument of that key among those that are not understood. */
+static bool has_other(const mtprof__raw_event *raw, const char *key)
 {
-    bool ours = mtb_slice_is_literal(&raw->category, "runtime") &&
-                mtprof__raw_arg(raw, MTPROF__ARG_CORRELATION_ID) != NULL;
-    for (uint32_t i = 0; ours && i < raw->n_others; i++) {
-        if (mtb_slice_is_literal(&raw->others[i].key, "op_name")) {
+    for (uint32_t i = 0; i < raw->n_others; i++) {
+        if (mtb_slice_is(&raw->others[i].key, key, strlen(key))) {
             return true;
         }
     }
     return false;
+}
+
+/* The mindtorch flavor of an export of ours has a runtime event for every op, with its name. */
+static bool is_shadow(const mtprof__raw_event *raw)
+{
+    return mtb_slice_is_literal(&raw->category, "runtime") &&
+           mtprof__raw_arg(raw, MTPROF__ARG_CORRELATION_ID) != NULL && has_other(raw, "op_name");
 }
 
 static int add_span(mtprof__import *import)
@@ -382,17 +383,6 @@ static void end_span(mtprof__import *import, uint32_t track, uint32_t place)
     mtprof__import_seen(import, end, end);
 }
 
-/* A scope of a task comes in two halves, on the task's track, whether it nests or not. */
-static bool names_task(const mtprof__raw_event *raw)
-{
-    for (uint32_t i = 0; i < raw->n_others; i++) {
-        if (mtb_slice_is_literal(&raw->others[i].key, MTPROF__TASK_KEY)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static int begin_span(mtprof__import *import, uint16_t flags, uint32_t *track, uint32_t *place)
 {
     const category *of = find_category(&import->raw);
@@ -401,7 +391,8 @@ static int begin_span(mtprof__import *import, uint16_t flags, uint32_t *track, u
     import->has_begins = true;
     import->raw.dur_ns = 0;
     MT_TRY(read_span(import, &host, &span));
-    if (flags != 0 && import->is_ours && names_task(&import->raw)) {
+    /* A scope of a task comes in two halves, on the task's track, whether it nests or not. */
+    if (flags != 0 && import->is_ours && has_other(&import->raw, MTPROF__TASK_KEY)) {
         bool outlives = (span.flags & MTPROF_EVENT_FLAG_ASYNC) != 0;
         flags = outlives ? MTPROF__SAID_OVERLAP : 0;
     }
@@ -538,8 +529,8 @@ static int add_alloc(mtprof__import *import, uint8_t kind)
         point->start_ns = point->end_ns = point->shown_start_ns = point->shown_end_ns = number;
         point->phase = 1;
     }
-    arg_int(import, MTPROF__ARG_MEMORY_DEVICE_TYPE, &type);
-    arg_int(import, MTPROF__ARG_MEMORY_DEVICE_ID, &device);
+    mtprof__raw_integer(&import->raw, MTPROF__ARG_MEMORY_DEVICE_TYPE, &type);
+    mtprof__raw_integer(&import->raw, MTPROF__ARG_MEMORY_DEVICE_ID, &device);
     if (!mtprof__import_is_host_memory(type)) {
         device = device >= 0 && device < 254 ? device : 0;
         point->device = (uint8_t)(device + 1);
@@ -547,16 +538,17 @@ static int add_alloc(mtprof__import *import, uint8_t kind)
             import->device_type = mtprof__import_device_of_memory(type);
         }
     }
-    if (arg_int(import, MTPROF__ARG_MEMORY_ADDRESS, &number)) {
+    if (mtprof__raw_integer(&import->raw, MTPROF__ARG_MEMORY_ADDRESS, &number)) {
         point->value = (uint64_t)number;
     }
-    arg_int(import, MTPROF__ARG_MEMORY_BYTES, &point->bytes);
-    arg_int(import, MTPROF__ARG_MEMORY_ALLOCATED, &point->allocated);
-    arg_int(import, MTPROF__ARG_MEMORY_RESERVED, &point->reserved_bytes);
-    if (arg_int(import, MTPROF__ARG_STEP, &number) && number >= 0 && number <= INT32_MAX) {
+    mtprof__raw_integer(&import->raw, MTPROF__ARG_MEMORY_BYTES, &point->bytes);
+    mtprof__raw_integer(&import->raw, MTPROF__ARG_MEMORY_ALLOCATED, &point->allocated);
+    mtprof__raw_integer(&import->raw, MTPROF__ARG_MEMORY_RESERVED, &point->reserved_bytes);
+    if (mtprof__raw_integer(&import->raw, MTPROF__ARG_STEP, &number) && number >= 0 &&
+        number <= INT32_MAX) {
         point->step = (int32_t)number;
     }
-    if (arg_int(import, MTPROF__ARG_CORRELATION_ID, &number)) {
+    if (mtprof__raw_integer(&import->raw, MTPROF__ARG_CORRELATION_ID, &number)) {
         /* 0: it has no owner, whatever was open at that moment */
         point->correlation = number != 0 ? (uint64_t)number : UINT64_MAX;
         import->allocs_name_owner = true;
@@ -656,19 +648,15 @@ static int add_flow(mtprof__import *import)
 
 /* ---- names of processes and threads ---------------------------------------------------------- */
 
+static bool has_lower_pid(const void *process, uint64_t pid)
+{
+    return ((const mtprof__process_name *)process)->pid < (int64_t)pid;
+}
+
 size_t mtprof__import_find_process(const mtprof__import *import, int64_t pid)
 {
-    size_t from = 0;
-    size_t to = import->n_processes;
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-        if (import->processes[middle].pid < pid) {
-            from = middle + 1;
-        } else {
-            to = middle;
-        }
-    }
-    return from;
+    return mtb_search(import->processes, import->n_processes, sizeof *import->processes,
+                      has_lower_pid, (uint64_t)pid);
 }
 
 /* Kept by pid: there may be many. */

@@ -119,19 +119,20 @@ static int peek(reader *r, char *out)
     return MTPROF_OK;
 }
 
+/* What an item that was scanned is: *done, or bad text, or there is more to read (r->cut: there is
+ * not). */
+static int settle(reader *r, int status, bool *done)
+{
+    *done = status == MTB_SCAN_OK;
+    return *done ? MTPROF_OK : status == MTB_SCAN_BAD ? bad_text(r) : refill(r);
+}
+
 /* One value as a whole. r->cut: it is not there as a whole. */
 static int read_value(reader *r, mtb_slice *value)
 {
     consume(r);
-    while (!r->cut) {
-        int status = mtb_scan_value(&r->scan, value);
-        if (status == MTB_SCAN_OK) {
-            return MTPROF_OK;
-        }
-        if (status == MTB_SCAN_BAD) {
-            return bad_text(r);
-        }
-        MT_TRY(refill(r));
+    for (bool done = false; !done && !r->cut;) {
+        MT_TRY(settle(r, mtb_scan_value(&r->scan, value), &done));
     }
     return MTPROF_OK;
 }
@@ -143,14 +144,11 @@ static int read_event(reader *r)
     mtprof__import *import = r->import;
     consume(r);
     while (!r->cut) {
-        int status = mtprof__scan_event(&r->scan, &import->raw);
-        if (MT_LIKELY(status == MTB_SCAN_OK)) {
+        bool done;
+        MT_TRY(settle(r, mtprof__scan_event(&r->scan, &import->raw), &done));
+        if (MT_LIKELY(done)) {
             return mtprof__import_add(import);
         }
-        if (status == MTB_SCAN_BAD) {
-            return bad_text(r);
-        }
-        MT_TRY(refill(r));
     }
     note_cut(r); /* in the middle of an event */
     return MTPROF_OK;
@@ -274,13 +272,11 @@ static int read_member(reader *r, bool *is_events)
         if (status == MTB_SCAN_OK) {
             status = mtb_scan_value(&r->scan, &value);
         }
-        if (status == MTB_SCAN_OK) {
+        bool done;
+        MT_TRY(settle(r, status, &done));
+        if (done) {
             return add_member(r->import, &key, &value);
         }
-        if (status == MTB_SCAN_BAD) {
-            return bad_text(r);
-        }
-        MT_TRY(refill(r));
     }
     return MTPROF_OK;
 }

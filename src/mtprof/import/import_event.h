@@ -100,6 +100,13 @@ MT_INLINE const mtb_slice *mtprof__raw_arg(const mtprof__raw_event *event, unsig
     return (event->known >> arg & 1) != 0 ? &event->args[arg] : NULL;
 }
 
+/* Whether the argument is a whole number; *out stays where it is not. */
+MT_INLINE bool mtprof__raw_integer(const mtprof__raw_event *event, unsigned arg, int64_t *out)
+{
+    const mtb_slice *slice = mtprof__raw_arg(event, arg);
+    return slice != NULL && mtb_slice_integer(slice, out);
+}
+
 /* Which argument a key names; MTPROF__ARG_COUNT: none that is understood. */
 unsigned mtprof__arg_of(const char *key, size_t length);
 

@@ -472,6 +472,14 @@ static void tell_info(mtprof__import *import)
     info->wants = wants_of(import);
 }
 
+static int settle_all(mtprof__import *import, mtprof__import_track *strays)
+{
+    MT_TRY(add_memory(import, strays));
+    MT_TRY(set_points(import));
+    MT_TRY(settle_parents(import));
+    return assemble(import, &strays->run);
+}
+
 int mtprof__import_finish(mtprof__import *import)
 {
     if (import->has_begins) {
@@ -487,16 +495,7 @@ int mtprof__import_finish(mtprof__import *import)
     import->model->two_id_families = !import->is_ours || import->two_id_families;
     MT_TRY(add_hosts(import));
     mtprof__import_track strays = {.run.order = 0};
-    int status = add_memory(import, &strays);
-    if (status == MTPROF_OK) {
-        status = set_points(import);
-    }
-    if (status == MTPROF_OK) {
-        status = settle_parents(import);
-    }
-    if (status == MTPROF_OK) {
-        status = assemble(import, &strays.run);
-    }
+    int status = settle_all(import, &strays);
     mtprof__run_fini(&strays.run);
     MT_TRY(status);
     number_events(&import->model->columns);

@@ -28,19 +28,11 @@ static const uint64_t device_args = BIT(EXTERNAL_ID) | BIT(EXTERNAL_ID_OLD) | BI
 static const uint64_t input_args =
     BIT(DIMS) | BIT(STRIDES) | BIT(TYPES) | BIT(CONCRETE) | BIT(SHAPES);
 
-/* A whole number, 0 and false where the argument is absent or none. */
-static bool arg_integer(const mtprof__import *import, unsigned arg, int64_t *out)
-{
-    const mtb_slice *slice = mtprof__raw_arg(&import->raw, arg);
-    *out = 0;
-    return slice != NULL && mtb_slice_integer(slice, out);
-}
-
 static uint64_t external_id(const mtprof__import *import)
 {
-    int64_t id;
-    return arg_integer(import, MTPROF__ARG_EXTERNAL_ID, &id) ||
-                   arg_integer(import, MTPROF__ARG_EXTERNAL_ID_OLD, &id)
+    int64_t id = 0;
+    return mtprof__raw_integer(&import->raw, MTPROF__ARG_EXTERNAL_ID, &id) ||
+                   mtprof__raw_integer(&import->raw, MTPROF__ARG_EXTERNAL_ID_OLD, &id)
                ? (uint64_t)id
                : 0;
 }
@@ -63,12 +55,12 @@ static int add_ids(mtprof__import *import, mtprof__run *run, uint32_t place)
     mtprof__columns *columns = &run->columns;
     bool is_call = columns->kind[place] == MTPROF_EVENT_KIND_RUNTIME;
     uint64_t external = external_id(import);
-    int64_t id;
-    bool ours = arg_integer(import, MTPROF__ARG_CORRELATION_ID, &id);
+    int64_t id = 0;
+    bool ours = mtprof__raw_integer(&import->raw, MTPROF__ARG_CORRELATION_ID, &id);
     if (ours) {
         import->is_ours = true;
     } else if (is_call) {
-        arg_integer(import, MTPROF__ARG_CORRELATION, &id);
+        mtprof__raw_integer(&import->raw, MTPROF__ARG_CORRELATION, &id);
     } else {
         id = (int64_t)external;
     }
@@ -79,7 +71,8 @@ static int add_ids(mtprof__import *import, mtprof__run *run, uint32_t place)
     if (is_call && external != 0 && !(ours && external == (uint64_t)id)) {
         MT_TRY(mtprof__links_add(&run->works, external, place));
     }
-    if (arg_integer(import, MTPROF__ARG_PARENT_ID, &id)) { /* 0: none, whatever the times say */
+    if (mtprof__raw_integer(&import->raw, MTPROF__ARG_PARENT_ID,
+                            &id)) { /* 0: none, whatever the times say */
         MT_TRY(mtprof__links_add(&run->parents, (uint64_t)id, place));
     }
     return MTPROF_OK;
@@ -99,15 +92,15 @@ static int add_name(mtprof__import *import, mtprof__columns *columns, uint32_t p
 
 static int add_memory(mtprof__import *import, mtprof__columns *columns, uint32_t place)
 {
-    int64_t before;
-    int64_t after;
+    int64_t before = 0;
+    int64_t after = 0;
     bool on_device = (import->raw.known & (BIT(NPU_BEFORE) | BIT(NPU_AFTER))) != 0;
     unsigned arg = on_device ? MTPROF__ARG_NPU_BEFORE : MTPROF__ARG_CPU_BEFORE;
-    if (arg_integer(import, arg, &before)) {
+    if (mtprof__raw_integer(&import->raw, arg, &before)) {
         MT_TRY(mtprof__columns_set(columns, MTPROF_COLUMN_MEMORY_BEFORE, place, (uint64_t)before));
     }
     arg = on_device ? MTPROF__ARG_NPU_AFTER : MTPROF__ARG_CPU_AFTER;
-    if (arg_integer(import, arg, &after)) {
+    if (mtprof__raw_integer(&import->raw, arg, &after)) {
         MT_TRY(mtprof__columns_set(columns, MTPROF_COLUMN_MEMORY_AFTER, place, (uint64_t)after));
     }
     /* 1 + the device's number, until import_finish.c knows the model's. */
@@ -133,11 +126,12 @@ static int add_device_kind(mtprof__import *import, mtprof__columns *columns, uin
 static int add_rare(mtprof__import *import, mtprof__columns *columns, uint32_t place)
 {
     uint64_t known = import->raw.known;
-    int64_t value;
-    if (arg_integer(import, MTPROF__ARG_FLOPS, &value)) {
+    int64_t value = 0;
+    if (mtprof__raw_integer(&import->raw, MTPROF__ARG_FLOPS, &value)) {
         MT_TRY(mtprof__columns_set(columns, MTPROF_COLUMN_FLOPS, place, (uint64_t)value));
     }
-    if (arg_integer(import, MTPROF__ARG_RECORD_SCOPE, &value) && value > 0 && value < UINT32_MAX) {
+    if (mtprof__raw_integer(&import->raw, MTPROF__ARG_RECORD_SCOPE, &value) && value > 0 &&
+        value < UINT32_MAX) {
         MT_TRY(mtprof__columns_set(columns, MTPROF_COLUMN_RECORD_SCOPE, place, (uint32_t)value));
     }
     if ((known & (BIT(CPU_BEFORE) | BIT(CPU_AFTER) | BIT(NPU_BEFORE) | BIT(NPU_AFTER))) != 0) {
@@ -165,11 +159,11 @@ static int add_inputs(mtprof__import *import, mtprof__columns *columns, uint32_t
 
 static int add_sequence(mtprof__import *import, mtprof__columns *columns, uint32_t place)
 {
-    int64_t value;
-    if (arg_integer(import, MTPROF__ARG_SEQUENCE, &value) && value >= 0) {
+    int64_t value = 0;
+    if (mtprof__raw_integer(&import->raw, MTPROF__ARG_SEQUENCE, &value) && value >= 0) {
         MT_TRY(mtprof__columns_set(columns, MTPROF_COLUMN_SEQUENCE, place, (uint64_t)value));
     }
-    if (arg_integer(import, MTPROF__ARG_FORWARD_THREAD, &value) && value > 0 &&
+    if (mtprof__raw_integer(&import->raw, MTPROF__ARG_FORWARD_THREAD, &value) && value > 0 &&
         value < UINT32_MAX) {
         MT_TRY(mtprof__columns_set(columns, MTPROF_COLUMN_FORWARD_THREAD, place, (uint32_t)value));
     }
@@ -204,8 +198,9 @@ int mtprof__import_host_args(mtprof__import *import, uint32_t track, uint32_t pl
                   BIT(DEVICE_KIND))) != 0) {
         MT_TRY(add_rare(import, columns, place));
     }
-    int64_t function;
-    if (arg_integer(import, MTPROF__ARG_RECORD_FUNCTION, &function) && function == 0) {
+    int64_t function = 0;
+    if (mtprof__raw_integer(&import->raw, MTPROF__ARG_RECORD_FUNCTION, &function) &&
+        function == 0) {
         understood |= BIT(RECORD_FUNCTION); /* 0 says that there is none */
     }
     return add_metadata(import, columns, place, understood);
@@ -218,14 +213,14 @@ int mtprof__import_device_args(mtprof__import *import, uint32_t track, uint32_t 
     mtprof__run *run = &import->tracks[track].run;
     mtprof__columns *columns = &run->columns;
     uint64_t external = external_id(import);
-    int64_t value;
-    if (arg_integer(import, MTPROF__ARG_CORRELATION, &value) && value != 0) {
+    int64_t value = 0;
+    if (mtprof__raw_integer(&import->raw, MTPROF__ARG_CORRELATION, &value) && value != 0) {
         MT_TRY(mtprof__columns_set(columns, MTPROF_COLUMN_CORRELATION, place, (uint64_t)value));
     }
     if (external != 0) {
         MT_TRY(mtprof__links_add(&run->works, external, place));
     }
-    if (arg_integer(import, MTPROF__ARG_BYTES, &value) && value != 0) {
+    if (mtprof__raw_integer(&import->raw, MTPROF__ARG_BYTES, &value) && value != 0) {
         MT_TRY(mtprof__columns_set(columns, MTPROF_COLUMN_BYTES, place, (uint64_t)value));
     }
     const mtb_slice *type = mtprof__raw_arg(&import->raw, MTPROF__ARG_DEVICE_KIND);

@@ -41,17 +41,14 @@ int mtprof__import_refs_make(const mtprof__import *import, mtprof__id_refs *refs
     return mtprof__import_sort_items((void **)&refs->items, refs->n, sizeof *refs->items, ref_key);
 }
 
+/* As they are sorted. */
+static bool has_lower_id(const void *ref, uint64_t id)
+{
+    return (int64_t)((const mtprof__id_ref *)ref)->id < (int64_t)id;
+}
+
 const mtprof__id_ref *mtprof__import_refs_find(const mtprof__id_refs *refs, uint64_t id)
 {
-    size_t from = 0;
-    size_t to = refs->n;
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-        if ((int64_t)refs->items[middle].id < (int64_t)id) {
-            from = middle + 1;
-        } else {
-            to = middle;
-        }
-    }
-    return from < refs->n && refs->items[from].id == id ? &refs->items[from] : NULL;
+    size_t at = mtb_search(refs->items, refs->n, sizeof *refs->items, has_lower_id, id);
+    return at < refs->n && refs->items[at].id == id ? &refs->items[at] : NULL;
 }

@@ -273,24 +273,6 @@ mtprof_status mtprof_model_get_health(mtprof_model *model, mtprof_health *health
     return copy_out(health, health->struct_size, &own, sizeof own, "model health");
 }
 
-/* The array of one of the columns that are always there. */
-static const void *base_column(const mtprof__columns *c, uint32_t id)
-{
-    switch (id) {
-    case MTPROF_COLUMN_START_NS: return c->start_ns;
-    case MTPROF_COLUMN_END_NS: return c->end_ns;
-    case MTPROF_COLUMN_SELF_NS: return c->self_ns;
-    case MTPROF_COLUMN_PARENT: return c->parent;
-    case MTPROF_COLUMN_NAME: return c->name;
-    case MTPROF_COLUMN_TRACK: return c->track;
-    case MTPROF_COLUMN_STEP: return c->step;
-    case MTPROF_COLUMN_INDEX: return c->index;
-    case MTPROF_COLUMN_KIND: return c->kind;
-    case MTPROF_COLUMN_DEVICE: return c->device;
-    default: return c->flags;
-    }
-}
-
 mtprof_status mtprof_model_get_column(mtprof_model *model, enum mtprof_column_id id,
                                       mtprof_column *out)
 {
@@ -303,7 +285,7 @@ mtprof_status mtprof_model_get_column(mtprof_model *model, enum mtprof_column_id
     MT_TRY(ensure_built(model));
     const void *data = NULL;
     if (id <= MTPROF_COLUMN_FLAGS) {
-        data = base_column(&model->columns, id);
+        data = *mtprof__column_slot(&model->columns, id);
         data = data != NULL ? data : &nothing;
     } else if (model->columns.extra[id] != NULL) {
         data = model->columns.extra[id];

@@ -197,19 +197,16 @@ void mtprof__step_clock_init(mtprof__step_clock *clock, const mtprof_model *mode
     *clock = (mtprof__step_clock){.model = model, .low = 1, .high = 0, .step = -1};
 }
 
+static bool begins_by(const void *mark, uint64_t ns)
+{
+    return ((const mtprof__step_mark *)mark)->start_ns <= (int64_t)ns;
+}
+
 int32_t mtprof__step_clock_seek(mtprof__step_clock *clock, int64_t ns)
 {
     const mtprof_model *model = clock->model;
-    size_t low = 0;
-    size_t high = model->n_steps;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (model->steps[middle].start_ns <= ns) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    size_t low =
+        mtb_search(model->steps, model->n_steps, sizeof *model->steps, begins_by, (uint64_t)ns);
     clock->low = low > 0 ? model->steps[low - 1].start_ns : INT64_MIN;
     clock->high = low < model->n_steps ? model->steps[low].start_ns : INT64_MAX;
     clock->step = low > 0 ? (int32_t)model->steps[low - 1].step : -1;

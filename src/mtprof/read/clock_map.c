@@ -56,10 +56,7 @@ static int64_t step_i64(uint64_t base, uint64_t from, uint64_t to, u128 factor, 
 
 bool mtprof__clock_map_add(mtprof__clock_map *map, mtprof__clock_point anchor)
 {
-    if (!mtb_append(map->anchors, map->n, map->capacity, &anchor)) {
-        return false;
-    }
-    return true;
+    return mtb_append(map->anchors, map->n, map->capacity, &anchor);
 }
 
 static int compare(const void *a, const void *b)
@@ -93,22 +90,19 @@ void mtprof__clock_map_finish(mtprof__clock_map *map)
     map->n = kept;
 }
 
+static bool is_by(const void *anchor, uint64_t ticks)
+{
+    return ((const mtprof__clock_point *)anchor)->ticks <= ticks;
+}
+
 int64_t mtprof__clock_map_ns(const mtprof__clock_map *map, uint64_t ticks)
 {
     if (map->n == 0) {
         return 0;
     }
     /* low: the last anchor at or before the tick, or the first of all. */
-    size_t low = 0;
-    size_t high = map->n;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (map->anchors[middle].ticks <= ticks) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
+    size_t low = mtb_search(map->anchors, map->n, sizeof *map->anchors, is_by, ticks);
+    low -= low > 0;
     const mtprof__clock_point *a = &map->anchors[low];
     if (ticks < a->ticks || low + 1 == map->n) {
         return step_i64(a->mono_ns, a->ticks, ticks, map->tick_period,
@@ -142,10 +136,7 @@ bool mtprof__source_clock_add(mtprof__source_clock *clock, mtprof__clock_pair pa
             return true;
         }
     }
-    if (!mtb_append(clock->pairs, clock->n, clock->capacity, &pair)) {
-        return false;
-    }
-    return true;
+    return mtb_append(clock->pairs, clock->n, clock->capacity, &pair);
 }
 
 bool mtprof__source_clock_ticks(const mtprof__source_clock *clock, uint64_t tick_period,

@@ -44,15 +44,13 @@ static int append(mtprof__definitions *definitions, enum mtprof__definition_kind
         return mtb_fail(MTPROF_ENOMEM, "open trace: no memory for the %s at %llu", kind_names[kind],
                         (unsigned long long)record->offset);
     }
-    if (!mtb_grow((void **)&table->items, &table->capacity, table->n + 1, sizeof *table->items)) {
-        return mtb_fail(MTPROF_ENOMEM, "open trace: no memory for %zu definitions of kind %s",
-                        table->n + 1, kind_names[kind]);
-    }
     definition.id = record->arg;
     definition.offset = record->offset;
     definition.order = definitions->n_orders++;
-    table->items[table->n++] = definition;
-    return MTPROF_OK;
+    return mtb_append(table->items, table->n, table->capacity, &definition)
+               ? MTPROF_OK
+               : mtb_fail(MTPROF_ENOMEM, "open trace: no memory for %zu definitions of kind %s",
+                          table->n + 1, kind_names[kind]);
 }
 
 static int add_string(mtprof__definitions *definitions, const mtprof_record *record)
@@ -166,22 +164,18 @@ static int unify(mtprof__definitions *definitions, enum mtprof__definition_kind 
     return MTPROF_OK;
 }
 
+static bool has_lower_id(const void *definition, uint64_t id)
+{
+    return ((const mtprof__definition *)definition)->id < id;
+}
+
 static mtprof__definition *find(const mtprof__definition_table *table, uint32_t id)
 {
     /* Ids 1, 2, 3 ... without a gap lie at their own place. */
     if (id != 0 && id <= table->n && table->items[id - 1].id == id) {
         return &table->items[id - 1];
     }
-    size_t from = 0;
-    size_t to = table->n;
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-        if (table->items[middle].id < id) {
-            from = middle + 1;
-        } else {
-            to = middle;
-        }
-    }
+    size_t from = mtb_search(table->items, table->n, sizeof *table->items, has_lower_id, id);
     return from < table->n && table->items[from].id == id ? &table->items[from] : NULL;
 }
 

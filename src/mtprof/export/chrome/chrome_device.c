@@ -101,17 +101,6 @@ static void write_device_args(mtprof__chrome *chrome, const mtprof__event *event
     }
 }
 
-static void write_head_of(mtprof__chrome *chrome, const mtprof__event *event)
-{
-    const mtprof__piece *head = mtprof__chrome_head(chrome, event);
-    if (head == NULL) {
-        mtprof__chrome_write_head(chrome->writer, chrome, "X", event);
-    } else {
-        mtb_write(chrome->writer, head->text, head->length);
-        chrome->writer->replaced += head->replaced;
-    }
-}
-
 void mtprof__chrome_device_span(mtprof__chrome *chrome, const mtprof__event *event)
 {
     mtb_writer *writer = chrome->writer;
@@ -124,7 +113,7 @@ void mtprof__chrome_device_span(mtprof__chrome *chrome, const mtprof__event *eve
         end += end < INT64_MAX;
     }
     track->seen = true;
-    write_head_of(chrome, event);
+    mtprof__chrome_write_kept_head(chrome, event);
     char *at = mtb_writer_room(writer, 256);
     at = mtprof__put_piece(at, &track->place);
     at = mtprof__chrome_put_ns(chrome, at, start);

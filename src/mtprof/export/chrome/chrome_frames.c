@@ -26,8 +26,6 @@ static void write_frame(mtprof__chrome *chrome, const mtprof__chrome_track *trac
                         const mtprof__open_frame *frame, int64_t end_ns)
 {
     mtb_writer *writer = chrome->writer;
-    int64_t start = mtprof__chrome_since_base(chrome, frame->start_ns);
-    int64_t end = mtprof__chrome_since_base(chrome, end_ns);
     int64_t module = mtprof__frame_module(frame->frame.function);
     mtb_write_literal(writer, "{\"ph\": \"X\", \"cat\": \"python_function\", \"name\": \"");
     if (module >= 0) {
@@ -36,9 +34,7 @@ static void write_frame(mtprof__chrome *chrome, const mtprof__chrome_track *trac
         mtprof__frame_write_json(writer, &frame->frame);
     }
     mtb_write_literal(writer, "\", ");
-    mtb_write(writer, track->place.text, track->place.length);
-    mtprof__chrome_write_ns(chrome, start);
-    mtb_write_member_thousandths(writer, "dur", end > start ? end - start : 0);
+    mtprof__chrome_write_times(chrome, track, frame->start_ns, end_ns);
     mtb_write_literal(writer, ", \"args\": {");
     write_ids(writer, frame->id, frame->parent, module);
     mtb_write_literal(writer, ", \"sampled\": 1}},\n");
@@ -70,8 +66,6 @@ static void write_function(mtprof__chrome *chrome, const mtprof__event *event,
                            const mtprof__frame_end *known)
 {
     mtprof__chrome_track *track = mtprof__chrome_track_of(chrome, event->track);
-    int64_t start = mtprof__chrome_since_base(chrome, event->shown_start_ns);
-    int64_t end = mtprof__chrome_since_base(chrome, event->shown_end_ns);
     uint64_t keys = MTPROF__KEY_BIT(PYTHON_ID) | MTPROF__KEY_BIT(PYTHON_PARENT) |
                     MTPROF__KEY_BIT(PYTHON_MODULE) | MTPROF__KEY_BIT(PYTHON_THREAD) |
                     MTPROF__KEY_BIT(EV_IDX) | MTPROF__KEY_BIT(STEP);
@@ -80,16 +74,8 @@ static void write_function(mtprof__chrome *chrome, const mtprof__event *event,
         mtprof__chrome_may_hold(track, known->tied) &&
         mtprof__chrome_hold(chrome, track, event->shown_start_ns, event->shown_end_ns, known->tied);
     mtb_writer *writer = chrome->writer;
-    const mtprof__piece *head = mtprof__chrome_head(chrome, event);
-    if (head != NULL) {
-        mtb_write(writer, head->text, head->length);
-        writer->replaced += head->replaced;
-    } else {
-        mtprof__chrome_write_head(writer, chrome, "X", event);
-    }
-    mtb_write(writer, track->place.text, track->place.length);
-    mtprof__chrome_write_ns(chrome, start);
-    mtb_write_member_thousandths(writer, "dur", end > start ? end - start : 0);
+    mtprof__chrome_write_kept_head(chrome, event);
+    mtprof__chrome_write_times(chrome, track, event->shown_start_ns, event->shown_end_ns);
     mtb_write_literal(writer, ", \"args\": {");
     if (known->id != 0) {
         write_ids(writer, known->id, known->parent, mtprof__frame_module(event->name_text));

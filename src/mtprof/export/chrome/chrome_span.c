@@ -183,13 +183,9 @@ static void write_dispatch(mtprof__chrome *chrome, const mtprof__event *event,
                            const mtprof__chrome_track *track)
 {
     mtb_writer *writer = chrome->writer;
-    int64_t start = mtprof__chrome_since_base(chrome, event->shown_start_ns);
-    int64_t end = mtprof__chrome_since_base(chrome, event->shown_end_ns);
     mtb_write_literal(writer,
                       "{\"ph\": \"X\", \"cat\": \"runtime\", \"name\": \"dispatch_kernel\", ");
-    mtb_write(writer, track->place.text, track->place.length);
-    mtprof__chrome_write_ns(chrome, start);
-    mtb_write_member_thousandths(writer, "dur", end > start ? end - start : 0);
+    mtprof__chrome_write_times(chrome, track, event->shown_start_ns, event->shown_end_ns);
     mtb_write_literal(writer, ", \"args\": {\"correlation_id\": ");
     mtb_write_u64(writer, event->correlation);
     mtb_write_member_json(writer, "op_name", event->name_text.bytes, event->name_text.length);

@@ -238,6 +238,27 @@ void mtprof__chrome_write_head(mtb_writer *writer, const mtprof__chrome *chrome,
     mtb_write_literal(writer, ", ");
 }
 
+void mtprof__chrome_write_kept_head(mtprof__chrome *chrome, const mtprof__event *event)
+{
+    const mtprof__piece *head = mtprof__chrome_head(chrome, event);
+    if (head == NULL) {
+        mtprof__chrome_write_head(chrome->writer, chrome, "X", event);
+    } else {
+        mtb_write(chrome->writer, head->text, head->length);
+        chrome->writer->replaced += head->replaced;
+    }
+}
+
+void mtprof__chrome_write_times(mtprof__chrome *chrome, const mtprof__chrome_track *track,
+                                int64_t start_ns, int64_t end_ns)
+{
+    int64_t start = mtprof__chrome_since_base(chrome, start_ns);
+    int64_t end = mtprof__chrome_since_base(chrome, end_ns);
+    mtb_write(chrome->writer, track->place.text, track->place.length);
+    mtprof__chrome_write_ns(chrome, start);
+    mtb_write_member_thousandths(chrome->writer, "dur", end > start ? end - start : 0);
+}
+
 const mtprof__piece *mtprof__chrome_head_keep(mtprof__chrome *chrome, const mtprof__event *event)
 {
     uint64_t key = mtprof__chrome_head_key(event);

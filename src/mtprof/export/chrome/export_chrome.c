@@ -208,26 +208,27 @@ static int write_events(mtprof__chrome *chrome, mtprof__events *events)
     return status == MTPROF_EEND ? MTPROF_OK : status;
 }
 
+static int write_file(mtprof__chrome *chrome, mtprof__events **events)
+{
+    mtprof__export_job *job = chrome->job;
+    MT_TRY(mtprof__events_open(job->model, events));
+    mtprof__chrome_header(chrome);
+    MT_TRY(write_events(chrome, *events));
+    MT_TRY(mtprof__export_damage(job));
+    int status = mtprof__frame_stack_finish(chrome->frames);
+    mtprof__chrome_ties_finish(chrome);
+    mtprof__chrome_trailer(chrome);
+    job->report.clamped += mtprof__events_totals_get(*events)->clamped;
+    return status;
+}
+
 int mtprof__export_chrome(mtprof__export_job *job)
 {
     mtprof__chrome chrome;
     mtprof__events *events = NULL;
     int status = chrome_init(&chrome, job);
     if (status == MTPROF_OK) {
-        status = mtprof__events_open(job->model, &events);
-    }
-    if (status == MTPROF_OK) {
-        mtprof__chrome_header(&chrome);
-        status = write_events(&chrome, events);
-    }
-    if (status == MTPROF_OK) {
-        status = mtprof__export_damage(job);
-    }
-    if (status == MTPROF_OK) {
-        status = mtprof__frame_stack_finish(chrome.frames);
-        mtprof__chrome_ties_finish(&chrome);
-        mtprof__chrome_trailer(&chrome);
-        job->report.clamped += mtprof__events_totals_get(events)->clamped;
+        status = write_file(&chrome, &events);
     }
     mtprof__events_close(events);
     chrome_fini(&chrome);

@@ -239,6 +239,11 @@ MT_INLINE const mtprof__piece *mtprof__chrome_head(mtprof__chrome *chrome,
 }
 void mtprof__chrome_write_head(mtb_writer *writer, const mtprof__chrome *chrome, const char *phase,
                                const mtprof__event *event);
+/* The same for a span, from the cache where it is there. */
+void mtprof__chrome_write_kept_head(mtprof__chrome *chrome, const mtprof__event *event);
+/* "pid": 1, "tid": 2, "ts": 3.000, "dur": 4.000 of a span, from times of the trace. */
+void mtprof__chrome_write_times(mtprof__chrome *chrome, const mtprof__chrome_track *track,
+                                int64_t start_ns, int64_t end_ns);
 /* "cpu_op" …, as the flavor has it. */
 const char *mtprof__chrome_category(const mtprof__chrome *chrome, const mtprof__event *event);
 

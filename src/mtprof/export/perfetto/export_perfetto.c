@@ -593,14 +593,18 @@ static void annotate_health(mtprof__perfetto *x)
     }
 }
 
-/* What is known of the trace as a whole: an instant at its start on the process's own track. */
+/* An instant on the process's own track: what is known of the trace as a whole. */
+static mtprof__packet_event begin_note(mtprof__perfetto *x, int64_t at_ns, const char *name)
+{
+    mtprof__packet_event open = mtprof__event_begin(x, x->process, at_ns, PF_INSTANT);
+    mtprof__pb_bytes(&x->pb, PF_EVENT_NAME, name, strlen(name));
+    return open;
+}
+
 static int write_metadata(mtprof__perfetto *x)
 {
-    static const char name[] = "trace metadata";
     mtprof_metadatum item;
-    mtprof__packet_event open =
-        mtprof__event_begin(x, x->process, x->job->info.start_ns, PF_INSTANT);
-    mtprof__pb_bytes(&x->pb, PF_EVENT_NAME, name, sizeof name - 1);
+    mtprof__packet_event open = begin_note(x, x->job->info.start_ns, "trace metadata");
     annotate_health(x);
     for (uint32_t i = 0; mtprof_model_metadata(x->job->model, i, &item); i++) {
         mtprof__annotate_metadata(x, &item);
@@ -608,21 +612,40 @@ static int write_metadata(mtprof__perfetto *x)
     return mtprof__event_end(x, open);
 }
 
-/* The same for damage, of which all is known at the end: an instant there. */
+/* Damage, of which all is known at the end: an instant there. */
 static int write_damage(mtprof__perfetto *x)
 {
-    static const char name[] = "trace damage";
     const mtprof_export_report *report = &x->job->report;
     MT_TRY(mtprof__export_damage(x->job));
     if (report->problems == 0) {
         return MTPROF_OK;
     }
-    mtprof__packet_event open = mtprof__event_begin(x, x->process, x->job->info.end_ns, PF_INSTANT);
-    mtprof__pb_bytes(&x->pb, PF_EVENT_NAME, name, sizeof name - 1);
+    mtprof__packet_event open = begin_note(x, x->job->info.end_ns, "trace damage");
     annotate_count(x, "mtprof_problems", report->problems);
     annotate_count(x, "mtprof_problem_bytes", report->problem_bytes);
     annotate_count(x, "mtprof_problem_offset", report->problem_offset);
     return mtprof__event_end(x, open);
+}
+
+static int write_file(mtprof__perfetto *x, mtprof__events **events)
+{
+    mtprof__export_job *job = x->job;
+    bool several = false;
+    if (!mtb_writer_init(&x->text_writer, append_text, &x->text)) {
+        return mtb_fail(MTPROF_ENOMEM, "export perfetto: no memory");
+    }
+    MT_TRY(mtprof__events_open(job->model, events));
+    MT_TRY(mtprof__export_has_tasks(job, &several));
+    if (several) {
+        mtprof__events_split_tasks(*events);
+    }
+    MT_TRY(frames_init(x));
+    MT_TRY(mtprof__perfetto_preface(x));
+    MT_TRY(write_metadata(x));
+    MT_TRY(write_events(x, *events));
+    MT_TRY(write_damage(x));
+    job->report.clamped = mtprof__events_totals_get(*events)->clamped + x->clamped;
+    return 0;
 }
 
 int mtprof__export_perfetto(mtprof__export_job *job)
@@ -634,38 +657,7 @@ int mtprof__export_perfetto(mtprof__export_job *job)
         .shift_ns = job->info.start_ns < 0 ? 0 - (uint64_t)job->info.start_ns : 0,
         .uuid_seed = mtb_mix(job->info.uuid[0] ^ job->info.pid, job->info.uuid[1])};
     mtprof__events *events = NULL;
-    int status = 0;
-    if (!mtb_writer_init(&x.text_writer, append_text, &x.text)) {
-        status = mtb_fail(MTPROF_ENOMEM, "export perfetto: no memory");
-    }
-    if (status == 0) {
-        status = mtprof__events_open(job->model, &events);
-    }
-    if (status == 0) {
-        bool several = false;
-        status = mtprof__export_has_tasks(job, &several);
-        if (several) {
-            mtprof__events_split_tasks(events);
-        }
-    }
-    if (status == 0) {
-        status = frames_init(&x);
-    }
-    if (status == 0) {
-        status = mtprof__perfetto_preface(&x);
-    }
-    if (status == 0) {
-        status = write_metadata(&x);
-    }
-    if (status == 0) {
-        status = write_events(&x, events);
-    }
-    if (status == 0) {
-        status = write_damage(&x);
-    }
-    if (status == 0) {
-        job->report.clamped = mtprof__events_totals_get(events)->clamped + x.clamped;
-    }
+    int status = write_file(&x, &events);
     mtprof__events_close(events);
     (void)mtb_writer_finish(&x.text_writer);
     job->report.left_out += x.forwards.left_out;

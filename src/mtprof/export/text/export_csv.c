@@ -261,27 +261,25 @@ static int write_events(csv_export *x, mtprof__events *events)
     if (x->text_writer.error != 0) {
         return mtb_fail(MTPROF_ENOMEM, "export csv: no memory for a field");
     }
+    x->job->report.clamped = mtprof__events_totals_get(events)->clamped;
     return status == MTPROF_EEND ? 0 : status;
+}
+
+static int write_file(csv_export *x, mtprof__events **events)
+{
+    if (!mtb_writer_init(&x->text_writer, append_text, &x->text)) {
+        return mtb_fail(MTPROF_ENOMEM, "export csv: no memory");
+    }
+    MT_TRY(mtprof__events_open(x->job->model, events));
+    write_header(x);
+    return write_events(x, *events);
 }
 
 int mtprof__export_csv(mtprof__export_job *job)
 {
     csv_export x = {.job = job, .writer = job->writer};
     mtprof__events *events = NULL;
-    int status = 0;
-    if (!mtb_writer_init(&x.text_writer, append_text, &x.text)) {
-        status = mtb_fail(MTPROF_ENOMEM, "export csv: no memory");
-    }
-    if (status == 0) {
-        status = mtprof__events_open(job->model, &events);
-    }
-    if (status == 0) {
-        write_header(&x);
-        status = write_events(&x, events);
-    }
-    if (status == 0) {
-        job->report.clamped = mtprof__events_totals_get(events)->clamped;
-    }
+    int status = write_file(&x, &events);
     mtprof__events_close(events);
     (void)mtb_writer_finish(&x.text_writer);
     mtprof__pb_fini(&x.text);

@@ -124,9 +124,7 @@ static void write_sizes(mtb_writer *writer, const uint64_t *sizes, uint32_t n)
 {
     mtb_write_literal(writer, "[");
     for (uint32_t i = 0; i < n; i++) {
-        if (i > 0) {
-            mtb_write_literal(writer, ",");
-        }
+        mtb_write(writer, ",", i > 0);
         mtb_write_i64(writer, (int64_t)sizes[i]);
     }
     mtb_write_literal(writer, "]");
@@ -207,9 +205,7 @@ static void walk_list(value_walk *walk, int depth)
     bool types = walk->aspect == ASPECT_TYPES;
     mtb_write_text(walk->writer, types ? "GenericList[" : "[");
     for (uint32_t i = 0; i < count && !at_end(walk); i++) {
-        if (i > 0) {
-            mtb_write_literal(walk->writer, ",");
-        }
+        mtb_write(walk->writer, ",", i > 0);
         walk_value(walk, depth + 1);
     }
     mtb_write_literal(walk->writer, "]");
@@ -280,9 +276,7 @@ static void write_outputs(execution *e, const mtprof__payload *p)
     uint32_t n = p != NULL && (p->fields & MTPROF__HAS_TENSORS_OUT) ? p->n_tensors_out : 0;
     mtb_write_literal(e->writer, "        \"outputs\": {\"values\": [");
     for (uint32_t i = 0; i < n; i++) {
-        if (i > 0) {
-            mtb_write_literal(e->writer, ",");
-        }
+        mtb_write(e->writer, ",", i > 0);
         write_tensor(e, &p->tensors_out[i], 0, 0);
     }
     static const char *const rest[] = {"], \"shapes\": [", "], \"types\": [", "], \"strides\": ["};
@@ -290,9 +284,7 @@ static void write_outputs(execution *e, const mtprof__payload *p)
     for (int k = 0; k < 3; k++) {
         mtb_write_text(e->writer, rest[k]);
         for (uint32_t i = 0; i < n; i++) {
-            if (i > 0) {
-                mtb_write_literal(e->writer, ",");
-            }
+            mtb_write(e->writer, ",", i > 0);
             mtb_write_text(e->writer, items[k]);
         }
     }

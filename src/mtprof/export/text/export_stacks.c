@@ -42,9 +42,7 @@ static int write_line(stacks_export *x, uint32_t stack, int64_t metric_ns)
     }
     for (uint32_t i = n; i-- > 0;) {
         MT_TRY(write_frame(x, &x->frames[i]));
-        if (i > 0) {
-            mtb_write_literal(writer, ";");
-        }
+        mtb_write(writer, ";", i > 0);
     }
     mtb_write_literal(writer, " ");
     mtb_write_i64(writer, metric_ns / 1000);

@@ -13,19 +13,16 @@
 
 /* ---- what the stages share ------------------------------------------------------------------- */
 
+static bool begins_by(const void *part, uint64_t number)
+{
+    return ((const mtprof__part *)part)->base <= number;
+}
+
 const mtprof__part *mtprof__part_find(const mtprof__assembly *assembly, uint32_t number)
 {
-    size_t from = 0;
-    size_t to = assembly->n_parts;
-    while (to - from > 1) {
-        size_t middle = from + (to - from) / 2;
-        if (assembly->parts[middle].base <= number) {
-            from = middle;
-        } else {
-            to = middle;
-        }
-    }
-    return &assembly->parts[from];
+    size_t behind =
+        mtb_search(assembly->parts, assembly->n_parts, sizeof *assembly->parts, begins_by, number);
+    return &assembly->parts[behind - (behind > 0)];
 }
 
 int mtprof__pairs_add(mtprof__pairs *pairs, uint32_t work, uint32_t host)

@@ -42,7 +42,7 @@ typedef struct twin_list {
     uint32_t *scopes;  /* memo of mtprof__nearest() */
     uint32_t *depths;  /* of scopes: how many are around it, + 1 */
     uint32_t *levels;  /* by depth: the first twin, index + 1 */
-    size_t n_levels, levels_capacity;
+    size_t n_levels;
 } twin_list;
 
 /* The scope around a scope. */
@@ -79,20 +79,13 @@ static bool same_twin(const void *context, uint32_t id, const void *key)
 static int add_twin(twin_list *list, twin span, uint64_t hash)
 {
     uint32_t depth = depth_of(list, span.scope);
-    size_t known = list->levels_capacity;
-    if (!mtb_grow((void **)&list->items, &list->capacity, list->n + 1, sizeof *list->items) ||
-        !mtb_grow((void **)&list->levels, &list->levels_capacity, (size_t)depth + 1,
-                  sizeof *list->levels) ||
-        !mtb_idmap_reserve(&list->map)) {
+    bool room = mtb_reach((void **)&list->levels, &list->n_levels, depth, sizeof *list->levels);
+    span.next = room ? list->levels[depth] : 0;
+    if (!room || !mtb_idmap_append(&list->map, hash, list->items, list->n, list->capacity, &span)) {
         return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu annotations on device queues",
                         list->n + 1);
     }
-    memset(list->levels + known, 0, (list->levels_capacity - known) * sizeof *list->levels);
-    list->n_levels = depth >= list->n_levels ? (size_t)depth + 1 : list->n_levels;
-    span.next = list->levels[depth];
-    list->items[list->n++] = span;
     list->levels[depth] = (uint32_t)list->n;
-    mtb_idmap_add(&list->map, hash, (uint32_t)list->n);
     return MTPROF_OK;
 }
 
@@ -204,6 +197,17 @@ static int put_twins(mtprof__assembly *assembly, const twin_list *list)
     return MTPROF_OK;
 }
 
+static int make_twins(mtprof__assembly *assembly, twin_list *list)
+{
+    if (list->scopes == NULL || list->depths == NULL) {
+        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu annotations on device queues",
+                        list->n + 1);
+    }
+    MT_TRY(collect(list));
+    MT_TRY(go_up(list));
+    return list->n != 0 ? put_twins(assembly, list) : MTPROF_OK;
+}
+
 int mtprof__assemble_twins(mtprof__assembly *assembly)
 {
     if (assembly->links.n == 0) {
@@ -216,20 +220,7 @@ int mtprof__assemble_twins(mtprof__assembly *assembly)
         .scopes = mtb_array_take(assembly->n, sizeof *list.scopes),
         .depths = mtb_array_take(assembly->n, sizeof *list.depths),
     };
-    int status =
-        list.scopes != NULL && list.depths != NULL
-            ? MTPROF_OK
-            : mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu annotations on device queues",
-                       list.n + 1);
-    if (status == MTPROF_OK) {
-        status = collect(&list);
-    }
-    if (status == MTPROF_OK) {
-        status = go_up(&list);
-    }
-    if (status == MTPROF_OK && list.n != 0) {
-        status = put_twins(assembly, &list);
-    }
+    int status = make_twins(assembly, &list);
     assembly->model->findings.left_out += list.left_out;
     mtb_idmap_reset(&list.map);
     mtb_free(list.items);

@@ -385,20 +385,16 @@ static int number_events(build *b)
 
 /* ---- together -------------------------------------------------------------------------------- */
 
+static bool is_of_lower_slot(const void *task, uint64_t slot)
+{
+    return ((const mtprof__slot_task *)task)->events.order < slot;
+}
+
 /* The task of a slot, or NULL. Tasks are in order of slots. */
 static mtprof__slot_task *task_of_slot(const build *b, uint64_t slot)
 {
-    size_t low = 0;
-    size_t high = b->n_tasks;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (b->tasks[middle].events.order < slot) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < b->n_tasks && b->tasks[low].events.order == slot ? &b->tasks[low] : NULL;
+    size_t at = mtb_search(b->tasks, b->n_tasks, sizeof *b->tasks, is_of_lower_slot, slot);
+    return at < b->n_tasks && b->tasks[at].events.order == slot ? &b->tasks[at] : NULL;
 }
 
 /* Whether a hole had cut the event at `row` off before another began (slot_stream.h, SL5). */

@@ -17,10 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An array for a column, zeros; one item more, so that it is never empty. */
-static void *new_column(const mtprof_model *model, uint32_t id)
+/* An array for a column, zeros; one item more, so that it is never empty. Fails with ENOMEM. */
+static int new_column(const mtprof_model *model, uint32_t id, void **out)
 {
-    return mtb_array_take(model->columns.n + 1, mtprof__column_item_bytes(id));
+    *out = mtb_array_take(model->columns.n + 1, mtprof__column_item_bytes(id));
+    return *out != NULL ? MTPROF_OK : mtprof__column_no_memory(id, model->columns.n);
 }
 
 /* Accepts NULL. */
@@ -41,10 +42,8 @@ static int make_depth(mtprof_model *model)
 {
     const uint32_t *parent = model->columns.parent;
     size_t n = model->columns.n;
-    uint32_t *depth = new_column(model, MTPROF_COLUMN_DEPTH);
-    if (depth == NULL) {
-        return mtprof__column_no_memory(MTPROF_COLUMN_DEPTH, model->columns.n);
-    }
+    uint32_t *depth;
+    MT_TRY(new_column(model, MTPROF_COLUMN_DEPTH, (void **)&depth));
     /* While it is made: depth + 1, 0 = not known. Every way up ends at what is known; it is walked
      * twice, to measure it and to mark it. */
     for (uint32_t i = 0; i < n; i++) {
@@ -70,12 +69,13 @@ static int make_children(mtprof_model *model)
 {
     const uint32_t *parent = model->columns.parent;
     size_t n = model->columns.n;
-    uint32_t *first = new_column(model, MTPROF_COLUMN_FIRST_CHILD);
-    uint32_t *next = new_column(model, MTPROF_COLUMN_NEXT_SIBLING);
-    if (first == NULL || next == NULL) {
+    uint32_t *first;
+    uint32_t *next;
+    MT_TRY(new_column(model, MTPROF_COLUMN_FIRST_CHILD, (void **)&first));
+    int status = new_column(model, MTPROF_COLUMN_NEXT_SIBLING, (void **)&next);
+    if (status != MTPROF_OK) {
         free_column(model, MTPROF_COLUMN_FIRST_CHILD, first);
-        free_column(model, MTPROF_COLUMN_NEXT_SIBLING, next);
-        return mtprof__column_no_memory(MTPROF_COLUMN_FIRST_CHILD, model->columns.n);
+        return status;
     }
     memset(first, 0xFF, n * sizeof *first); /* MTPROF_NO_EVENT */
     memset(next, 0xFF, n * sizeof *next);
@@ -165,10 +165,8 @@ static int sum_up(mtprof_model *model, int64_t *sums)
 /* A column that is the sum of another over an event and its children. */
 static int make_sum(mtprof_model *model, uint32_t id, const int64_t *own)
 {
-    int64_t *sums = new_column(model, id);
-    if (sums == NULL) {
-        return mtprof__column_no_memory(id, model->columns.n);
-    }
+    int64_t *sums;
+    MT_TRY(new_column(model, id, (void **)&sums));
     if (model->columns.n != 0) {
         memcpy(sums, own, model->columns.n * sizeof *sums);
     }
@@ -193,10 +191,8 @@ static int make_self_device(mtprof_model *model)
 {
     const mtprof__columns *columns = &model->columns;
     const uint32_t *link = columns->extra[MTPROF_COLUMN_LINK];
-    int64_t *self = new_column(model, MTPROF_COLUMN_SELF_DEVICE_NS);
-    if (self == NULL) {
-        return mtprof__column_no_memory(MTPROF_COLUMN_SELF_DEVICE_NS, model->columns.n);
-    }
+    int64_t *self;
+    MT_TRY(new_column(model, MTPROF_COLUMN_SELF_DEVICE_NS, (void **)&self));
     for (size_t i = 0; i < columns->n; i++) {
         if (!mtprof__kind_in(columns->kind[i], MTPROF__KINDS_DEVICE)) {
             continue;
@@ -224,29 +220,24 @@ static int make_device(mtprof_model *model)
 
 static int make_link(mtprof_model *model)
 {
-    uint32_t *link = new_column(model, MTPROF_COLUMN_LINK);
-    if (link == NULL) {
-        return mtprof__column_no_memory(MTPROF_COLUMN_LINK, model->columns.n);
-    }
+    uint32_t *link;
+    MT_TRY(new_column(model, MTPROF_COLUMN_LINK, (void **)&link));
     memset(link, 0xFF, model->columns.n * sizeof *link); /* MTPROF_NO_EVENT: nothing was tied */
     publish(model, MTPROF_COLUMN_LINK, link);
     return MTPROF_OK;
 }
 
+static bool begins_by(const void *block, uint64_t index)
+{
+    return ((const mtprof__epoch_block *)block)->first_index <= index;
+}
+
 /* The block an INDEX is in: the last one that does not begin after it. */
 static const mtprof__epoch_block *find_block(const mtprof_model *model, uint32_t index)
 {
-    uint32_t from = 0;
-    uint32_t to = model->n_epochs;
-    while (to - from > 1) {
-        uint32_t middle = from + (to - from) / 2;
-        if (model->epochs[middle].first_index <= index) {
-            from = middle;
-        } else {
-            to = middle;
-        }
-    }
-    return &model->epochs[from];
+    size_t behind =
+        mtb_search(model->epochs, model->n_epochs, sizeof *model->epochs, begins_by, index);
+    return &model->epochs[behind - (behind > 0)];
 }
 
 static void number_hosts(const mtprof_model *model, uint64_t *ids)
@@ -270,10 +261,8 @@ static int make_correlation(mtprof_model *model)
     if (model->reader == NULL && model->epochs == NULL) {
         return MTPROF_OK; /* another tool's, which had none */
     }
-    uint64_t *ids = new_column(model, MTPROF_COLUMN_CORRELATION);
-    if (ids == NULL) {
-        return mtprof__column_no_memory(MTPROF_COLUMN_CORRELATION, model->columns.n);
-    }
+    uint64_t *ids;
+    MT_TRY(new_column(model, MTPROF_COLUMN_CORRELATION, (void **)&ids));
     if (model->n_epochs != 0) {
         number_hosts(model, ids);
     }
@@ -336,7 +325,8 @@ static int make_forward(mtprof_model *model)
     if (sequences == NULL || columns->extra[MTPROF_COLUMN_FORWARD_THREAD] == NULL) {
         return MTPROF_OK; /* NULL: they were not recorded */
     }
-    uint32_t *forward = new_column(model, MTPROF_COLUMN_FORWARD);
+    uint32_t *forward;
+    MT_TRY(new_column(model, MTPROF_COLUMN_FORWARD, (void **)&forward));
     numbered *ops = mtb_array_take(columns->n + 1, sizeof *ops);
     mtprof__forwards waiting = {.entries = NULL};
     size_t n = 0;
@@ -345,8 +335,7 @@ static int make_forward(mtprof_model *model)
             ops[n++] = (numbered){columns->end_ns[i], i};
         }
     }
-    bool whole = forward != NULL && ops != NULL &&
-                 mtprof__forwards_init(&waiting, sizeof(mtprof__waiting), n);
+    bool whole = ops != NULL && mtprof__forwards_init(&waiting, sizeof(mtprof__waiting), n);
     if (whole) {
         memset(forward, 0xFF, columns->n * sizeof *forward); /* MTPROF_NO_EVENT */
         qsort(ops, n, sizeof *ops, compare_ends);

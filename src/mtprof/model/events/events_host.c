@@ -541,39 +541,26 @@ static int point_launch(mtprof__record_events *r, mtprof__slot_context *c)
     return set_payload(r, c, &c->slot.point, event);
 }
 
-static int point_alloc(mtprof__record_events *r, mtprof__slot_context *c)
+/* An allocation, or (OUT_OF_MEMORY) one that was refused. */
+static int point_memory(mtprof__record_events *r, mtprof__slot_context *c)
 {
-    static const char text[] = "[memory]";
     const mtprof__slot *slot = &c->slot;
-    mtprof__event *event = &r->event;
-    uint32_t device = 0;
-    uint32_t owner = mtprof__slot_owner(slot);
-    MT_TRY(mtprof__model_device(r->model, slot->record.aux & 0xFF, &device));
-    event->device = (uint8_t)device;
-    event->name = MTPROF__NAME_INLINE;
-    event->name_text = (mtprof_text){text, sizeof text - 1};
-    event->owner = scope_id(r, c, owner);
-    event->phase = (uint8_t)(slot->record.aux >> 8 & 1);
-    event->value = slot->point_words[0];
-    event->bytes = (int64_t)slot->point_words[1];
-    event->allocated = (int64_t)slot->point_words[2];
-    event->reserved_bytes = r->reserved[slot->record.aux & 0xFF];
-    return MTPROF_OK;
-}
-
-static int point_refusal(mtprof__record_events *r, mtprof__slot_context *c)
-{
-    static const char text[] = "[OutOfMemory]";
-    const mtprof__slot *slot = &c->slot;
+    const bool refused = slot->record.kind == MTPROF_REC_OUT_OF_MEMORY;
+    const char *text = refused ? "[OutOfMemory]" : "[memory]";
     mtprof__event *event = &r->event;
     uint32_t device = 0;
     MT_TRY(mtprof__model_device(r->model, slot->record.aux & 0xFF, &device));
     event->device = (uint8_t)device;
     event->name = MTPROF__NAME_INLINE;
-    event->name_text = (mtprof_text){text, sizeof text - 1};
+    event->name_text = (mtprof_text){text, strlen(text)};
     event->bytes = (int64_t)slot->point_words[1];
     event->allocated = (int64_t)slot->point_words[2];
     event->reserved_bytes = r->reserved[slot->record.aux & 0xFF];
+    if (!refused) {
+        event->owner = scope_id(r, c, mtprof__slot_owner(slot));
+        event->phase = (uint8_t)(slot->record.aux >> 8 & 1);
+        event->value = slot->point_words[0];
+    }
     return MTPROF_OK;
 }
 
@@ -587,10 +574,10 @@ static int point(mtprof__record_events *r, mtprof__slot_context *c, const mtprof
         return point_launch(r, c);
     case MTPROF_REC_ALLOC:
         MT_TRY(begin_point(r, c, MTPROF_EVENT_KIND_ALLOC));
-        return point_alloc(r, c);
+        return point_memory(r, c);
     case MTPROF_REC_OUT_OF_MEMORY:
         MT_TRY(begin_point(r, c, MTPROF_EVENT_KIND_OUT_OF_MEMORY));
-        return point_refusal(r, c);
+        return point_memory(r, c);
     case MTPROF_REC_INSTANT:
         MT_TRY(begin_point(r, c, MTPROF_EVENT_KIND_INSTANT));
         set_name(r, c, slot->record.arg, &c->slot.point, &r->event);

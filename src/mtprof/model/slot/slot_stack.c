@@ -181,19 +181,16 @@ static MT_COLD int grow_stack(mtprof__slot *slot)
     return MTPROF_OK;
 }
 
+static bool has_lower_key(const void *end, uint64_t key)
+{
+    return ((const mtprof__foreign_end *)end)->key < key;
+}
+
 static const mtprof__foreign_end *find_foreign(const mtprof__slot *slot, uint64_t key)
 {
-    size_t low = 0;
-    size_t high = slot->n_foreign;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (slot->foreign[middle].key < key) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < slot->n_foreign && slot->foreign[low].key == key ? &slot->foreign[low] : NULL;
+    size_t at =
+        mtb_search(slot->foreign, slot->n_foreign, sizeof *slot->foreign, has_lower_key, key);
+    return at < slot->n_foreign && slot->foreign[at].key == key ? &slot->foreign[at] : NULL;
 }
 
 /* Whether another slot has ended the scope by the time of the current record (second pass). */

@@ -126,20 +126,17 @@ MT_INLINE bool payload_follows(mtprof__slot *slot)
 
 /* ---- epochs ---------------------------------------------------------------------------------- */
 
+static bool is_earlier(const void *block, uint64_t epoch)
+{
+    return ((const mtprof__epoch_block *)block)->epoch < epoch;
+}
+
 /* The block of an epoch, or MTPROF__NO_SCOPE where it is not covered. */
 static uint32_t find_block(const mtprof__coverage *coverage, uint32_t epoch)
 {
     uint32_t known = coverage->n_blocks - (coverage->strays ? 1 : 0);
-    uint32_t low = 0;
-    uint32_t high = known;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (coverage->blocks[middle].epoch < epoch) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    uint32_t low =
+        (uint32_t)mtb_search(coverage->blocks, known, sizeof *coverage->blocks, is_earlier, epoch);
     if (low < known && coverage->blocks[low].epoch == epoch) {
         return low;
     }

@@ -115,54 +115,11 @@ static void write_tensor_list(mtb_writer *writer, mtprof_input_walk walk, bool s
     mtb_write_literal(writer, "[");
     if (look_at_list(walk, &items) == LIST_TENSORS && items <= LIST_MOST) {
         for (uint32_t i = 0; i < items && mtprof_input_next(&walk); i++) {
-            if (i > 0) {
-                mtb_write_literal(writer, ", ");
-            }
+            mtb_write_text(writer, i > 0 ? ", " : "");
             write_sizes(writer, &walk, strides); /* a value that is none has no sizes */
         }
     }
     mtb_write_literal(writer, "]");
-}
-
-typedef enum sizes_form {
-    FORM_DIMS,
-    FORM_STRIDES,
-    FORM_SHAPES
-} sizes_form;
-
-static void write_all_sizes(mtb_writer *writer, const mtprof__inputs_view *view, sizes_form form)
-{
-    const char *between = "";
-    mtb_write_literal(writer, "[");
-    for (mtprof_input_walk walk = walk_over(view); mtprof_input_next(&walk);
-         mtprof_input_skip(&walk)) {
-        if (walk.kind == MTPROF_INPUT_KEYWORD) {
-            continue;
-        }
-        mtb_write_text(writer, between);
-        between = ", ";
-        if (walk.kind == MTPROF_INPUT_LIST && form != FORM_SHAPES) {
-            write_tensor_list(writer, walk, form == FORM_STRIDES);
-        } else {
-            write_sizes(writer, &walk, form == FORM_STRIDES); /* only tensors have some */
-        }
-    }
-    mtb_write_literal(writer, "]");
-}
-
-void mtprof__write_input_dims(mtb_writer *writer, const mtprof__inputs_view *view)
-{
-    write_all_sizes(writer, view, FORM_DIMS);
-}
-
-void mtprof__write_input_strides(mtb_writer *writer, const mtprof__inputs_view *view)
-{
-    write_all_sizes(writer, view, FORM_STRIDES);
-}
-
-void mtprof__write_input_shapes(mtb_writer *writer, const mtprof__inputs_view *view)
-{
-    write_all_sizes(writer, view, FORM_SHAPES);
 }
 
 /* ---- types ----------------------------------------------------------------------------------- */
@@ -189,22 +146,6 @@ static void write_type(mtb_writer *writer, const mtprof__inputs_view *view,
         break;
     default: mtb_write_literal(writer, "\"\""); break;
     }
-}
-
-void mtprof__write_input_types(mtb_writer *writer, const mtprof__inputs_view *view)
-{
-    const char *between = "";
-    mtb_write_literal(writer, "[");
-    for (mtprof_input_walk walk = walk_over(view); mtprof_input_next(&walk);
-         mtprof_input_skip(&walk)) {
-        if (walk.kind == MTPROF_INPUT_KEYWORD) {
-            continue;
-        }
-        mtb_write_text(writer, between);
-        between = ", ";
-        write_type(writer, view, &walk);
-    }
-    mtb_write_literal(writer, "]");
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -265,9 +206,7 @@ static void write_concrete_list(mtb_writer *writer, const mtprof__inputs_view *v
     }
     mtb_write_literal(writer, "[");
     for (uint32_t i = 0; i < items && mtprof_input_next(&walk); i++) {
-        if (i > 0) {
-            mtb_write_literal(writer, ", ");
-        }
+        mtb_write_text(writer, i > 0 ? ", " : "");
         if (walk.kind == MTPROF_INPUT_NONE) {
             mtb_write_literal(writer, "None");
         } else {
@@ -277,24 +216,75 @@ static void write_concrete_list(mtb_writer *writer, const mtprof__inputs_view *v
     mtb_write_literal(writer, "]");
 }
 
-void mtprof__write_concrete_inputs(mtb_writer *writer, const mtprof__inputs_view *view)
+/* ---- the arrays ------------------------------------------------------------------------------ */
+
+typedef enum array_form {
+    FORM_DIMS,
+    FORM_STRIDES,
+    FORM_SHAPES,
+    FORM_TYPES,
+    FORM_CONCRETE
+} array_form;
+
+static void write_item(mtb_writer *writer, const mtprof__inputs_view *view,
+                       const mtprof_input_walk *walk, array_form form)
 {
-    const char *open = "[\"";
-    for (mtprof_input_walk walk = walk_over(view); mtprof_input_next(&walk);
-         mtprof_input_skip(&walk)) {
-        if (walk.kind == MTPROF_INPUT_KEYWORD) {
-            continue;
-        }
-        mtb_write_text(writer, open);
-        open = ", \"";
-        if (walk.kind == MTPROF_INPUT_LIST) {
-            write_concrete_list(writer, view, walk);
+    bool list = walk->kind == MTPROF_INPUT_LIST;
+    if (form == FORM_TYPES) {
+        write_type(writer, view, walk);
+    } else if (form == FORM_CONCRETE) {
+        mtb_write_literal(writer, "\"");
+        if (list) {
+            write_concrete_list(writer, view, *walk);
         } else {
-            write_concrete(writer, view, &walk);
+            write_concrete(writer, view, walk);
         }
         mtb_write_literal(writer, "\"");
+    } else if (list && form != FORM_SHAPES) {
+        write_tensor_list(writer, *walk, form == FORM_STRIDES);
+    } else {
+        write_sizes(writer, walk, form == FORM_STRIDES); /* only tensors have some */
     }
-    mtb_write_text(writer, *open == '[' ? "[]" : "]");
+}
+
+static void write_array(mtb_writer *writer, const mtprof__inputs_view *view, array_form form)
+{
+    const char *between = "";
+    mtb_write_literal(writer, "[");
+    for (mtprof_input_walk walk = walk_over(view); mtprof_input_next(&walk);
+         mtprof_input_skip(&walk)) {
+        if (walk.kind != MTPROF_INPUT_KEYWORD) { /* IT2 */
+            mtb_write_text(writer, between);
+            between = ", ";
+            write_item(writer, view, &walk, form);
+        }
+    }
+    mtb_write_literal(writer, "]");
+}
+
+void mtprof__write_input_dims(mtb_writer *writer, const mtprof__inputs_view *view)
+{
+    write_array(writer, view, FORM_DIMS);
+}
+
+void mtprof__write_input_strides(mtb_writer *writer, const mtprof__inputs_view *view)
+{
+    write_array(writer, view, FORM_STRIDES);
+}
+
+void mtprof__write_input_shapes(mtb_writer *writer, const mtprof__inputs_view *view)
+{
+    write_array(writer, view, FORM_SHAPES);
+}
+
+void mtprof__write_input_types(mtb_writer *writer, const mtprof__inputs_view *view)
+{
+    write_array(writer, view, FORM_TYPES);
+}
+
+void mtprof__write_concrete_inputs(mtb_writer *writer, const mtprof__inputs_view *view)
+{
+    write_array(writer, view, FORM_CONCRETE);
 }
 
 /* ---- keywords -------------------------------------------------------------------------------- */
