@@ -115,6 +115,8 @@ bool mtb_walk_next(mtb_walk *walk, mtb_slice *key, mtb_slice *value);
  * double in between. A string that holds a number is read as a number. False: not a number, or past
  * 2^62. */
 bool mtb_slice_thousandths(const mtb_slice *slice, int64_t *out);
+/* The same for a text; `round` false: digits past the third are cut off. */
+bool mtb_text_thousandths(const char *bytes, size_t length, bool round, int64_t *out);
 /* A number as an integer (fractions are cut off); also from a string, there also as "0x1f". */
 bool mtb_slice_integer(const mtb_slice *slice, int64_t *out);
 bool mtb_slice_real(const mtb_slice *slice, double *out);

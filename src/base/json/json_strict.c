@@ -15,8 +15,7 @@
 
 enum {
     END = -1,
-    NUMBER_BYTES = 512, /* no reader handles a longer number correctly */
-    FRACTION_DIGITS = 3
+    NUMBER_BYTES = 512 /* no reader handles a longer number correctly */
 };
 
 bool mtb_json_init(mtb_json *json, int64_t (*read)(void *context, void *buffer, size_t length),
@@ -357,36 +356,6 @@ static bool number_scan(mtb_json *json, const mtb_json_value *value, number_text
     return true;
 }
 
-/* Digits with the point moved three places to the right. False where that does not fit. */
-static bool number_thousandths(const number_text *number, int64_t *out)
-{
-    int64_t total = 0;
-    size_t fraction = 0;
-    bool behind = false;
-    bool negative = number->bytes[0] == '-';
-    for (size_t i = negative; i < number->length; i++) {
-        char c = number->bytes[i];
-        if (c == '.') {
-            behind = true;
-            continue;
-        }
-        if (behind && fraction++ >= FRACTION_DIGITS) {
-            break;
-        }
-        if (__builtin_mul_overflow(total, 10, &total) ||
-            __builtin_add_overflow(total, c - '0', &total)) {
-            return false;
-        }
-    }
-    for (; fraction < FRACTION_DIGITS; fraction++) {
-        if (__builtin_mul_overflow(total, 10, &total)) {
-            return false;
-        }
-    }
-    *out = negative ? -total : total;
-    return true;
-}
-
 static bool take_number(mtb_json *json, mtb_json_value *value)
 {
     number_text number = {.length = 0};
@@ -396,7 +365,8 @@ static bool take_number(mtb_json *json, mtb_json_value *value)
     number.bytes[number.length] = 0;
     value->type = MTB_JSON_NUMBER;
     value->real = strtod(number.bytes, NULL);
-    value->exact = !number.has_exponent && number_thousandths(&number, &value->thousandths);
+    value->exact = !number.has_exponent &&
+                   mtb_text_thousandths(number.bytes, number.length, false, &value->thousandths);
     if (!value->exact) {
         double scaled = value->real * 1000;
         value->thousandths = fabs(scaled) < 9.2e18 ? (int64_t)scaled : INT64_MAX;

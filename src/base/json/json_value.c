@@ -98,14 +98,19 @@ static bool is_number(const mtb_slice *slice)
            slice->type == MTB_SLICE_STRING;
 }
 
-bool mtb_slice_thousandths(const mtb_slice *slice, int64_t *out)
+bool mtb_text_thousandths(const char *bytes, size_t length, bool round, int64_t *out)
 {
     decimal number;
-    if (!is_number(slice) || !read_decimal(slice->bytes, slice->bytes + slice->length, &number)) {
+    if (!read_decimal(bytes, bytes + length, &number)) {
         return false;
     }
     number.exponent += 3;
-    return scale(&number, true, out);
+    return scale(&number, round, out);
+}
+
+bool mtb_slice_thousandths(const mtb_slice *slice, int64_t *out)
+{
+    return is_number(slice) && mtb_text_thousandths(slice->bytes, slice->length, true, out);
 }
 
 int mtb_hex_digit(int c)

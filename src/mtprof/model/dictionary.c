@@ -235,32 +235,22 @@ static bool keep_words(mtprof__dictionary *dictionary, mtprof__words *words)
     return true;
 }
 
-static int inputs_locked(mtprof__dictionary *dictionary, mtprof__words list, uint32_t *inputs)
-{
-    uint64_t hash = hash_of(list);
-    *inputs = mtb_idmap_find(&dictionary->inputs_map, hash, same_words, dictionary, &list);
-    if (*inputs != 0) {
-        return MTPROF_OK;
-    }
-    size_t n = dictionary->n_inputs;
-    if (n >= UINT32_MAX - 1 - dictionary->n_reader_inputs ||
-        !mtb_grow((void **)&dictionary->inputs, &dictionary->inputs_capacity, n + 1,
-                  sizeof *dictionary->inputs) ||
-        !mtb_idmap_reserve(&dictionary->inputs_map) || !keep_words(dictionary, &list)) {
-        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu input lists", n + 1);
-    }
-    dictionary->inputs[n] = list;
-    dictionary->n_inputs = n + 1;
-    *inputs = dictionary->n_reader_inputs + (uint32_t)n + 1;
-    mtb_idmap_add(&dictionary->inputs_map, hash, *inputs);
-    return MTPROF_OK;
-}
-
 int mtprof__dictionary_inputs(mtprof__dictionary *dictionary, const uint64_t *words, uint32_t n,
                               uint32_t *inputs)
 {
+    mtprof__words list = {words, n};
+    uint64_t hash = hash_of(list);
     mtb_lock_acquire(&dictionary->lock);
-    int status = inputs_locked(dictionary, (mtprof__words){words, n}, inputs);
+    *inputs = mtb_idmap_find(&dictionary->inputs_map, hash, same_words, dictionary, &list);
+    if (*inputs == 0 && dictionary->n_inputs < UINT32_MAX - 1 - dictionary->n_reader_inputs &&
+        mtb_idmap_reserve(&dictionary->inputs_map) && keep_words(dictionary, &list) &&
+        mtb_append(dictionary->inputs, dictionary->n_inputs, dictionary->inputs_capacity, &list)) {
+        *inputs = dictionary->n_reader_inputs + (uint32_t)dictionary->n_inputs;
+        mtb_idmap_add(&dictionary->inputs_map, hash, *inputs);
+    }
+    int status = *inputs != 0 ? MTPROF_OK
+                              : mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu input lists",
+                                         dictionary->n_inputs + 1);
     mtb_lock_release(&dictionary->lock);
     return status;
 }
@@ -289,24 +279,18 @@ bool mtprof__dictionary_inputs_find(const mtprof__dictionary *dictionary, uint32
     return true;
 }
 
-static int scalars_locked(mtprof__dictionary *dictionary, mtprof__words list, uint32_t *scalars)
-{
-    size_t n = dictionary->n_scalars;
-    *scalars = 0;
-    if (n >= UINT32_MAX - 1 || !keep_words(dictionary, &list) ||
-        !mtb_append(dictionary->scalars, dictionary->n_scalars, dictionary->scalars_capacity,
-                    &list)) {
-        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu lists of scalars", n + 1);
-    }
-    *scalars = (uint32_t)n + 1;
-    return MTPROF_OK;
-}
-
 int mtprof__dictionary_scalars(mtprof__dictionary *dictionary, const uint64_t *words, uint32_t n,
                                uint32_t *scalars)
 {
+    mtprof__words list = {words, n};
     mtb_lock_acquire(&dictionary->lock);
-    int status = scalars_locked(dictionary, (mtprof__words){words, n}, scalars);
+    bool kept =
+        dictionary->n_scalars < UINT32_MAX - 1 && keep_words(dictionary, &list) &&
+        mtb_append(dictionary->scalars, dictionary->n_scalars, dictionary->scalars_capacity, &list);
+    *scalars = kept ? (uint32_t)dictionary->n_scalars : 0;
+    int status = kept ? MTPROF_OK
+                      : mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu lists of scalars",
+                                 dictionary->n_scalars + 1);
     mtb_lock_release(&dictionary->lock);
     return status;
 }
@@ -321,35 +305,26 @@ static bool same_frame(const void *context, uint32_t id, const void *key)
            mtprof__text_same(a->function, b->function) && mtprof__text_same(a->file, b->file);
 }
 
-static int frame_locked(mtprof__dictionary *dictionary, mtprof_frame frame, uint32_t *index)
-{
-    frame.function = text_or_empty(frame.function);
-    frame.file = text_or_empty(frame.file);
-    uint64_t parts[] = {mtb_hash_bytes(frame.function.bytes, frame.function.length),
-                        mtb_hash_bytes(frame.file.bytes, frame.file.length), frame.line,
-                        frame.address};
-    uint64_t hash = mtb_hash_words(parts, MT_COUNT(parts));
-    uint32_t found = mtb_idmap_find(&dictionary->frame_map, hash, same_frame, dictionary, &frame);
-    if (found != 0) {
-        *index = found - 1;
-        return MTPROF_OK;
-    }
-    if (!keep_text(dictionary, &frame.function) || !keep_text(dictionary, &frame.file) ||
-        !mtb_idmap_append(&dictionary->frame_map, hash, dictionary->frames, dictionary->n_frames,
-                          dictionary->frames_capacity, &frame)) {
-        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu stack frames",
-                        dictionary->n_frames + 1);
-    }
-    *index = (uint32_t)dictionary->n_frames - 1;
-    return MTPROF_OK;
-}
-
 int mtprof__dictionary_frame(mtprof__dictionary *dictionary, const mtprof_frame *frame,
                              uint32_t *index)
 {
-    *index = 0;
+    mtprof_frame own = *frame;
+    own.function = text_or_empty(own.function);
+    own.file = text_or_empty(own.file);
+    uint64_t parts[] = {mtb_hash_bytes(own.function.bytes, own.function.length),
+                        mtb_hash_bytes(own.file.bytes, own.file.length), own.line, own.address};
+    uint64_t hash = mtb_hash_words(parts, MT_COUNT(parts));
     mtb_lock_acquire(&dictionary->lock);
-    int status = frame_locked(dictionary, *frame, index);
+    uint32_t found = mtb_idmap_find(&dictionary->frame_map, hash, same_frame, dictionary, &own);
+    if (found == 0 && keep_text(dictionary, &own.function) && keep_text(dictionary, &own.file) &&
+        mtb_idmap_append(&dictionary->frame_map, hash, dictionary->frames, dictionary->n_frames,
+                         dictionary->frames_capacity, &own)) {
+        found = (uint32_t)dictionary->n_frames;
+    }
+    *index = found != 0 ? found - 1 : 0;
+    int status = found != 0 ? MTPROF_OK
+                            : mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu stack frames",
+                                       dictionary->n_frames + 1);
     mtb_lock_release(&dictionary->lock);
     return status;
 }
@@ -361,29 +336,22 @@ static bool same_node(const void *context, uint32_t id, const void *key)
     return a->parent == b->parent && a->frame == b->frame;
 }
 
-static int node_locked(mtprof__dictionary *dictionary, mtprof__stack_node key, uint32_t *node)
-{
-    uint64_t hash = mtb_mix(key.parent, key.frame);
-    *node = mtb_idmap_find(&dictionary->node_map, hash, same_node, dictionary, &key);
-    if (*node != 0) {
-        return MTPROF_OK;
-    }
-    if (!mtb_idmap_append(&dictionary->node_map, hash, dictionary->nodes, dictionary->n_nodes,
-                          dictionary->nodes_capacity, &key)) {
-        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu stack nodes",
-                        dictionary->n_nodes + 1);
-    }
-    *node = (uint32_t)dictionary->n_nodes;
-    return MTPROF_OK;
-}
-
 int mtprof__dictionary_node(mtprof__dictionary *dictionary, uint32_t parent, uint32_t frame,
                             uint32_t *node)
 {
+    const mtprof__stack_node key = {parent, frame};
+    uint64_t hash = mtb_mix(parent, frame);
     /* So that walking up ends: a parent is older than its child. */
     MT_ASSERT(parent <= dictionary->n_nodes && frame < dictionary->n_frames);
     mtb_lock_acquire(&dictionary->lock);
-    int status = node_locked(dictionary, (mtprof__stack_node){parent, frame}, node);
+    *node = mtb_idmap_find(&dictionary->node_map, hash, same_node, dictionary, &key);
+    if (*node == 0 && mtb_idmap_append(&dictionary->node_map, hash, dictionary->nodes,
+                                       dictionary->n_nodes, dictionary->nodes_capacity, &key)) {
+        *node = (uint32_t)dictionary->n_nodes;
+    }
+    int status = *node != 0 ? MTPROF_OK
+                            : mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu stack nodes",
+                                       dictionary->n_nodes + 1);
     mtb_lock_release(&dictionary->lock);
     return status;
 }
