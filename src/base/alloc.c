@@ -89,15 +89,12 @@ bool mtb_grow(void **array, size_t *capacity, size_t needed, size_t element_size
     return true;
 }
 
-bool mtb_reach(void **array, size_t *n, size_t index, size_t element_size)
+bool mtb_extend(void **array, size_t *capacity, size_t needed, size_t element_size)
 {
-    size_t before = *n;
-    if (index < before) {
-        return true;
-    }
-    if (!mtb_grow(array, n, index + 1, element_size)) {
+    size_t before = *capacity;
+    if (!mtb_grow(array, capacity, needed, element_size)) {
         return false;
     }
-    memset((char *)*array + before * element_size, 0, (*n - before) * element_size);
+    memset((char *)*array + before * element_size, 0, (*capacity - before) * element_size);
     return true;
 }

@@ -36,11 +36,14 @@ void mtb_free(void *block);
  */
 bool mtb_grow(void **array, size_t *capacity, size_t needed, size_t element_size);
 
-/*
- * The same, with zeroes in what is new, for an array indexed by ids: `*array` gets an element
- * `index`, and `*n` is how many there are.
- */
-bool mtb_reach(void **array, size_t *n, size_t index, size_t element_size);
+/* The same, with zeroes in what is new. */
+bool mtb_extend(void **array, size_t *capacity, size_t needed, size_t element_size);
+
+/* For an array indexed by ids: it gets an element `index`, and `*n` is how many there are. */
+MT_INLINE bool mtb_reach(void **array, size_t *n, size_t index, size_t element_size)
+{
+    return MT_LIKELY(index < *n) || mtb_extend(array, n, index + 1, element_size);
+}
 
 /* Appends *item, given last, to an array of `n` elements. False when out of memory; then nothing
  * has changed. */

@@ -45,7 +45,7 @@ static void add_text(mtprof__perfetto *x, uint32_t annotation, const char *text,
     mtprof__pb_end(&x->pb, start);
 }
 
-static void add_value(mtprof__perfetto *x, const mtprof_metadatum *item)
+MT_INLINE void add_value(mtprof__perfetto *x, const mtprof_metadatum *item)
 {
     switch (item->type) {
     case MTPROF_META_INT: mtprof__pb_u64(&x->pb, PF_ANNOTATION_INT, item->value); break;
@@ -67,8 +67,8 @@ void mtprof__annotate_metadata(mtprof__perfetto *x, const mtprof_metadatum *item
 }
 
 /* A field of the payload that is a number or a text, where it has it. */
-static void add_field(mtprof__perfetto *x, const mtprof__payload *payload, uint32_t field,
-                      uint32_t annotation)
+MT_INLINE void add_field(mtprof__perfetto *x, const mtprof__payload *payload, uint32_t field,
+                         uint32_t annotation)
 {
     if ((payload->fields & field) != 0) {
         const mtprof_metadatum item = mtprof__payload_value(payload, field);

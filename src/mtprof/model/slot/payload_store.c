@@ -340,28 +340,3 @@ bool mtprof__payload_name(const mtprof__payload_store *store, mtprof_text *name)
     }
     return store->has_name;
 }
-
-mtprof_metadatum mtprof__payload_value(const mtprof__payload *p, uint32_t field)
-{
-    mtprof_metadatum item = {.type = MTPROF_META_UINT, .text = {"", 0}, .key = {"", 0}};
-    switch (field) {
-    case MTPROF__HAS_SEQUENCE:
-    case MTPROF__HAS_MEMORY_BEFORE:
-    case MTPROF__HAS_MEMORY_AFTER:
-        item.type = MTPROF_META_INT;
-        item.value = (uint64_t)(field == MTPROF__HAS_SEQUENCE        ? p->sequence
-                                : field == MTPROF__HAS_MEMORY_BEFORE ? p->memory_before
-                                                                     : p->memory_after);
-        break;
-    case MTPROF__HAS_OVERLOAD:
-    case MTPROF__HAS_MODULE:
-        item.type = MTPROF_META_TEXT;
-        item.text = field == MTPROF__HAS_MODULE ? p->module : p->overload;
-        break;
-    case MTPROF__HAS_FORWARD_THREAD: item.value = p->forward_thread; break;
-    case MTPROF__HAS_RECORD_SCOPE: item.value = p->record_scope; break;
-    case MTPROF__HAS_FLOPS: item.value = p->flops; break;
-    default: item.value = p->foreign_id; break;
-    }
-    return item;
-}
