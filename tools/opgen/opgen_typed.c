@@ -110,9 +110,10 @@ static void print_prototype(const form *f)
     }
     for (uint32_t i = 0; i < schema->n_results && (f->op->flags & MT_OP_INPLACE) == 0; i++) {
         static const char *const types[MT_TYPE_COUNT] = {
-            [MT_TYPE_TENSOR] = "mt_tensor **", [MT_TYPE_TENSORS] = "mt_value *",
-            [MT_TYPE_SCALAR] = "mt_scalar *",  [MT_TYPE_BOOL] = "bool *",
-            [MT_TYPE_INT] = "int64_t *",
+            [MT_TYPE_TENSOR] = "mt_tensor **",
+            [MT_TYPE_TENSORS] = "mt_value *",
+            [MT_TYPE_SCALAR] = "mt_scalar *",
+            [MT_TYPE_BOOL] = "bool *",
         };
         const char *type = types[schema->result_types[i]];
         printf("%s%s%s", comma, type == NULL ? "?" : type, result_name(schema, i));
@@ -200,8 +201,10 @@ static void print_body(const form *f)
         return;
     }
     static const char *const ways[MT_TYPE_COUNT] = {
-        [MT_TYPE_TENSOR] = "tensor", [MT_TYPE_TENSORS] = "value", [MT_TYPE_SCALAR] = "value",
-        [MT_TYPE_BOOL] = "bool",     [MT_TYPE_INT] = "int",
+        [MT_TYPE_TENSOR] = "tensor",
+        [MT_TYPE_TENSORS] = "value",
+        [MT_TYPE_SCALAR] = "value",
+        [MT_TYPE_BOOL] = "bool",
     };
     printf("%s(&mt__op_rows[MT__OP_%s], args, out);\n}\n\n", ways[schema->result_types[0]], row);
 }

@@ -22,7 +22,6 @@ int mt__dispatch_tensor(const mt__op_row *row, const mt_value *args, mt_tensor *
 int mt__dispatch_tensors(const mt__op_row *row, const mt_value *args, mt_tensor **const *outs);
 int mt__dispatch_value(const mt__op_row *row, const mt_value *args, mt_value *out);
 int mt__dispatch_bool(const mt__op_row *row, const mt_value *args, bool *out);
-int mt__dispatch_int(const mt__op_row *row, const mt_value *args, int64_t *out);
 
 /* Row of an op number, ours or a user's; NULL for numbers that are neither. */
 const mt__op_row *mt__op_row_of(mt_op op);

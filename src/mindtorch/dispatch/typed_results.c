@@ -72,16 +72,3 @@ int mt__dispatch_bool(const mt__op_row *row, const mt_value *args, bool *out)
     }
     return MT_OK;
 }
-
-int mt__dispatch_int(const mt__op_row *row, const mt_value *args, int64_t *out)
-{
-    mt_value value;
-    if (out != NULL) {
-        *out = 0;
-    }
-    MT_TRY(mt__dispatch_value(row, args, &value));
-    if (out != NULL) {
-        *out = value.of.integer;
-    }
-    return MT_OK;
-}

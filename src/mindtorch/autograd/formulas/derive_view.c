@@ -90,23 +90,20 @@ static int collect_pieces(const mt__backward *b, grad_list *list)
     return status;
 }
 
-int mt__unbind_backward(mt__backward *b)
+/* `join` puts the pieces together along the dimension that argument `dim` names. */
+static int join_pieces(mt__backward *b, uint32_t dim,
+                       mt_status (*join)(mt_tensor *const *tensors, size_t n_tensors, int64_t dim,
+                                         mt_tensor **out))
 {
     grad_list list;
     MT_TRY(collect_pieces(b, &list));
-    int status = mt_stack(list.grads, list.count, mt__bw_int(b, 1), mt__bw_temp(b));
+    int status = join(list.grads, list.count, mt__bw_int(b, dim), mt__bw_temp(b));
     drop_pieces(b, &list);
     return status != 0 ? status : mt__bw_give_last(b, 0);
 }
 
-int mt__split_backward(mt__backward *b)
-{
-    grad_list list;
-    MT_TRY(collect_pieces(b, &list));
-    int status = mt_cat(list.grads, list.count, mt__bw_int(b, 2), mt__bw_temp(b));
-    drop_pieces(b, &list);
-    return status != 0 ? status : mt__bw_give_last(b, 0);
-}
+MT_FORMULA(unbind_backward, join_pieces, 1, mt_stack)
+MT_FORMULA(split_backward, join_pieces, 2, mt_cat)
 
 /* ---- derivatives of the derivatives: the view itself, of the gradient ------------------------ */
 

@@ -11,33 +11,21 @@ enum {
     LOG_SOFTMAX = 1
 };
 
-static int converted_for(mt__call *call, mt_tensor **out)
+static int run_composite(mt__call *call, mt_status (*leaf)(mt_tensor *self, int64_t dim,
+                                                           bool half_to_float, mt_tensor **out))
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
     mt_dtype dtype = mt__arg_dtype(call, 2);
-    *out = self;
-    if (dtype == MT_DTYPE_NONE || self->dtype == (uint8_t)dtype) {
-        return MT_OK;
+    if (dtype != MT_DTYPE_NONE && self->dtype != (uint8_t)dtype) {
+        mt_tensor **place = mt__temp(call);
+        MT_TRY(mt_to_with(self, dtype, MT_DEVICE_NONE, false, false, place));
+        self = *place;
     }
-    mt_tensor **place = mt__temp(call);
-    MT_TRY(mt_to_with(self, dtype, MT_DEVICE_NONE, false, false, place));
-    *out = *place;
-    return MT_OK;
+    return leaf(self, mt__arg_int(call, 1), false, mt__result_place(call, 0));
 }
 
-int mt__run_softmax(mt__call *call)
-{
-    mt_tensor *self = NULL;
-    MT_TRY(converted_for(call, &self));
-    return mt__softmax(self, mt__arg_int(call, 1), false, mt__result_place(call, 0));
-}
-
-int mt__run_log_softmax(mt__call *call)
-{
-    mt_tensor *self = NULL;
-    MT_TRY(converted_for(call, &self));
-    return mt__log_softmax(self, mt__arg_int(call, 1), false, mt__result_place(call, 0));
-}
+MT_RUN(softmax, run_composite, mt__softmax)
+MT_RUN(log_softmax, run_composite, mt__log_softmax)
 
 static int run_forward(mt__call *call, uint16_t code)
 {

@@ -35,20 +35,14 @@ int mt__run__foreach_mul_(mt__call *call)
     return MT_OK;
 }
 
-int mt__run__foreach_clamp_min_(mt__call *call)
+static int clamp_each(mt__call *call, mt_status (*clamp)(mt_tensor *self, mt_scalar bound))
 {
     MT_TRY(need_tensors(call));
     for (uint32_t i = 0; i < call->args[0].count; i++) {
-        MT_TRY(mt_clamp_min_(call->args[0].of.tensors[i], call->args[1]));
+        MT_TRY(clamp(call->args[0].of.tensors[i], call->args[1]));
     }
     return MT_OK;
 }
 
-int mt__run__foreach_clamp_max_(mt__call *call)
-{
-    MT_TRY(need_tensors(call));
-    for (uint32_t i = 0; i < call->args[0].count; i++) {
-        MT_TRY(mt_clamp_max_(call->args[0].of.tensors[i], call->args[1]));
-    }
-    return MT_OK;
-}
+MT_RUN(_foreach_clamp_min_, clamp_each, mt_clamp_min_)
+MT_RUN(_foreach_clamp_max_, clamp_each, mt_clamp_max_)
