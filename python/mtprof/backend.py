@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """prof.profiler: the face of torch's autograd profiler over a profile's results."""
 
-RECORDING = 2  # enum mtprof_results
+from . import _mtprof
 
 
 class _Faces:
@@ -52,7 +52,7 @@ class _Backend(_Faces):
     @property
     def entered(self):
         """Whether a window is open."""
-        return self._prof._window_now().results == RECORDING
+        return self._prof._window_now().results == _mtprof.RESULTS_RECORDING
 
     @property
     def trace_id(self):

@@ -18,7 +18,6 @@ _METRICS = ("self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total"
 _METRICS_TOO = ("self_npu_time_total",)  # accepted; torch's list does not have it
 _DEVICE_WORD = re.compile("cuda|xpu|privateuse1|(?<![a-z])(?:npu|gpu)(?![a-z])")
 _NO_ROWS = -2
-_TABLE_FIT = 1  # MTPROF_TABLE_FIT
 _SHOWN = 8  # items that repr() names
 
 
@@ -393,7 +392,7 @@ def _fitted(width):
         return {}
     if not isinstance(width, int) or width < 1:
         raise ValueError(f"width is {width!r}; expected a number of columns, or None for torch's layout")
-    return {"format": _TABLE_FIT, "width": width}
+    return {"format": _mtprof.TABLE_FIT, "width": width}
 
 
 def _width(name, width):

@@ -212,7 +212,8 @@ def _device_types():
 # ---- flows: which events arrows join ----
 
 
-_RUNTIME, _CALL, _KERNEL, _SET = 2, 11, 8, 10  # enum mtprof_event_kind
+_RUNTIME, _CALL = _mtprof.EVENT_KIND_RUNTIME, _mtprof.EVENT_KIND_CALL
+_KERNEL, _SET = _mtprof.EVENT_KIND_KERNEL, _mtprof.EVENT_KIND_SET
 _NO_EVENT = 0xFFFFFFFF
 
 

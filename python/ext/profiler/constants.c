@@ -5,6 +5,7 @@
 #include "common/py_common.h"
 #include "profiler/stacks/tracers.h"
 
+#include <mtprof/averages.h>
 #include <mtprof/model.h>
 #include <mtprof/profile.h>
 #include <mtprof/version.h>
@@ -40,6 +41,7 @@ int constants_part(PyObject *module)
         NUMBER(RESULTS_PREPARED),
         NUMBER(RESULTS_RECORDING),
         NUMBER(RESULTS_READY),
+        NUMBER(TABLE_FIT),
         NUMBER(WANT_INPUTS),
         NUMBER(WANT_STACKS),
         NUMBER(WANT_MEMORY),
@@ -55,6 +57,7 @@ int constants_part(PyObject *module)
         NUMBER(EVENT_KIND_KERNEL),
         NUMBER(EVENT_KIND_COPY),
         NUMBER(EVENT_KIND_SET),
+        NUMBER(EVENT_KIND_CALL),
         NUMBER(EVENT_KIND_SYNC),
         NUMBER(EVENT_KIND_ANNOTATION),
         NUMBER(EVENT_KIND_OTHER),
