@@ -143,6 +143,10 @@ MTPROF_API void mtprof_op_end(mtprof_token token, uint32_t memory_device, uint64
 MTPROF_API void mtprof_op_outputs(mtprof_token token, const mtprof_tensor_ref *outputs,
                                   uint32_t count);
 
+/** Details of an op that is still open and that became known after it began: what `fields` of `op`
+ * names, but for MEMORY and PARENT, which are not taken. */
+MTPROF_API void mtprof_op_details(mtprof_token token, const mtprof_op *op);
+
 /** Out-of-line half of mtprof_alloc(). */
 MTPROF_API void mtprof_i_alloc(uint32_t device, uint64_t address, int64_t bytes, uint64_t allocated,
                                uint64_t reserved_bytes);

@@ -30,6 +30,8 @@ def one(value):
     """The member for a ProfilerActivity or its name: any case, and only the last dotted part counts."""
     if isinstance(value, ProfilerActivity):
         return value
+    if type(value).__name__ == "ProfilerActivity":  # torch's
+        value = getattr(value, "name", value)
     if isinstance(value, str):
         member = _NAMES.get(value.rpartition(".")[2].lower())
         if member is not None:

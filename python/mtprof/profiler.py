@@ -485,7 +485,7 @@ class profile(_KinetoProfile):
 
     def _schedule_action(self, step):
         answer = self.schedule(step)
-        if isinstance(answer, ProfilerAction):
+        if isinstance(answer, ProfilerAction) or type(answer).__name__ == "ProfilerAction":  # ours, torch's
             return answer.value
         self._made_up = answer
         return -1

@@ -45,6 +45,14 @@ void *mtb_open_shared(const char *name)
     return handle;
 }
 
+void *mtb_find_loaded(const char *name)
+{
+    mtb_hold_forks();
+    void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    mtb_release_forks();
+    return handle;
+}
+
 bool mtb_find_symbol(void *handle, const char *name, void *slot)
 {
     void *symbol = dlsym(handle, name);

@@ -11,6 +11,9 @@
  * between would have a dynamic loader in an inconsistent state. */
 void *mtb_open_shared(const char *name);
 
+/* A handle of a library that the process has loaded already, by its SONAME; NULL: it has not. */
+void *mtb_find_loaded(const char *name);
+
 /* Stores a function's address in *slot, without casting the object pointer that dlsym returns.
  * False: there is no such symbol. */
 bool mtb_find_symbol(void *handle, const char *name, void *slot);

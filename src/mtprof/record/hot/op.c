@@ -4,6 +4,7 @@
  * shapes as last time) the words go straight into the chunk; everything else goes through a batch.
  */
 #include "base/pages.h"
+#include "base/struct_size.h"
 #include "mtprof/record/define/ask_language.h"
 #include "mtprof/record/hot/batch.h"
 #include "mtprof/record/hot/inputs_cache.h"
@@ -496,6 +497,21 @@ void mtprof_op_outputs(mtprof_token token, const mtprof_tensor_ref *outputs, uin
         if (MT_LIKELY(n == count)) {
             return;
         }
+    }
+}
+
+void mtprof_op_details(mtprof_token token, const mtprof_op *op)
+{
+    uint64_t words[MTPROF__OP_TAIL];
+    mtprof_op known = {0};
+    if (token == 0 || op == NULL || op->struct_size == 0 || mtprof__load_state() == 0) {
+        return;
+    }
+    mtb_read_struct(&known, op);
+    uint32_t mask = details(&known, __atomic_load_n(&mtprof_i_gate, __ATOMIC_RELAXED));
+    if (mask != 0) {
+        uint64_t *end = put_details(words, &known, mask);
+        mtprof__attach_payload(token, words, (uint32_t)(end - words));
     }
 }
 

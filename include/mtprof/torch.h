@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Stock PyTorch as a host: libmtprof_torch makes every recording of the process show the ops of the
+ * libtorch that is loaded in it. Nothing of PyTorch is needed to build it: functions are found by
+ * their symbols, and the layout of torch's records is checked with known ops before it is used.
+ *
+ *     mtprof_torch_info info = {.struct_size = sizeof info};
+ *     if (mtprof_torch_attach(&info) == MTPROF_OK) {
+ *         printf("torch %s\n", mtprof_torch_tier_name(info.tier));
+ *     }
+ *
+ * Linux on x86-64; torch 2.7 to 2.15. Link with libmtprof_torch and libmtprof.
+ */
+#ifndef MTPROF_TORCH_H
+#define MTPROF_TORCH_H
+
+#include <mtprof/api.h>
+#include <mtprof/status.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+MTPROF_BEGIN_DECLS
+
+/** How much of torch's records can be read; each tier has what those before it have. */
+enum mtprof_torch_tier {
+    MTPROF_TORCH_NONE = 0,  /**< not attached */
+    MTPROF_TORCH_NAMES = 1, /**< names, nesting, threads and scopes */
+    MTPROF_TORCH_FULL = 2   /**< inputs, sequence numbers and forward threads, too */
+};
+
+/** Set struct_size. Texts are valid until the process ends. */
+typedef struct mtprof_torch_info {
+    uint32_t struct_size;
+    uint32_t tier; /**< enum mtprof_torch_tier */
+    bool memory;   /**< allocations are reported (profile_memory) */
+    bool reserved[7];
+    const char *missing; /**< why attach failed, why the tier is not FULL, or what FULL lacks; "":
+                              nothing */
+    uint64_t refused;    /**< threads whose allocations were not reported, because another profiler
+                               held torch's place for them; since attach */
+    uint64_t unreadable; /**< inputs that were not what the layout says, shown as none; likewise */
+} mtprof_torch_info;
+
+/** What to record beyond what recordings ask for. */
+enum mtprof_torch_option {
+    MTPROF_TORCH_OVERLOADS = 1 << 0 /**< overload names of ops ("Tensor" of aten::add.Tensor) */
+};
+
+/**
+ * Attaches to the libtorch that is loaded: from now on recordings, one that is active included, show
+ * its ops. Further calls only fill in `info`, which may be NULL.
+ *
+ * Fails with ENOTSUP (no libtorch is loaded, it lacks a function, or the processor is not x86-64;
+ * `missing` names it), ENOMEM, EINVAL (struct_size 0). Not from a signal handler.
+ */
+MTPROF_API mtprof_status mtprof_torch_attach(mtprof_torch_info *info);
+
+/** Recordings no longer show torch's ops. Does nothing without attach. */
+MTPROF_API void mtprof_torch_detach(void);
+
+/** enum mtprof_torch_option, from the next recording on. */
+MTPROF_API void mtprof_torch_set_options(uint32_t options);
+
+/** "none", "names" or "full"; "unknown" for another number. */
+MTPROF_API const char *mtprof_torch_tier_name(uint32_t tier);
+
+MTPROF_END_DECLS
+
+#endif /* MTPROF_TORCH_H */

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.profiler's names for stock PyTorch: the same arguments and results, recorded by mtprof.
+
+    from mtprof.torch import profile, record_function, schedule
+
+    with profile(record_shapes=True) as prof:
+        train_step()
+    print(prof.key_averages().table(sort_by="self_cpu_time_total"))
+
+patch() puts it behind `torch.profiler` for programs that nobody wants to edit. info() says how much of
+torch's records can be read: tier "full", or "names" where torch's layout is not the known one.
+"""
+from mtprof import (DeviceType, EventList, FunctionEvent, FunctionEventAvg, KinetoStepTracker, ProfilerAction,
+                    ProfilerActivity, RecordScope, kineto_available, load, schedule, supported_activities,
+                    tensorboard_trace_handler)
+from mtprof.torch._library import TorchHostError, info
+from mtprof.torch._patch import patch, unpatch
+from mtprof.torch._profiler import (ExecutionTraceObserver, _ExperimentalConfig, _KinetoProfile, profile,
+                                    record_function)
+
+__all__ = [
+    "profile", "schedule", "supported_activities", "tensorboard_trace_handler", "ProfilerAction",
+    "ProfilerActivity", "kineto_available", "DeviceType", "record_function", "ExecutionTraceObserver",
+    "EventList", "FunctionEvent", "FunctionEventAvg", "KinetoStepTracker", "RecordScope", "TorchHostError",
+    "info", "load", "patch", "unpatch",
+]

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libmtprof_torch: attaching to the libtorch of this process (mtprof/torch.h)."""
+import collections
+import ctypes
+import os
+
+import torch
+from mtprof import _mtprof
+from mtprof._warnings import warn
+
+OVERLOADS = 1  # enum mtprof_torch_option
+
+Info = collections.namedtuple("Info", "tier memory missing threads_refused inputs_unreadable")
+Info.__doc__ = """How torch is observed.
+
+tier: "full" or "names" (names, nesting, threads and scopes only). memory: whether allocations are reported.
+missing: what is missing and why, "" when nothing is. threads_refused: threads whose allocations another
+profiler held. inputs_unreadable: inputs that were not what torch's layout says, shown as none.
+"""
+
+
+class TorchHostError(RuntimeError):
+    """torch cannot be observed; the text says why."""
+
+
+class _Info(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_uint32), ("tier", ctypes.c_uint32), ("memory", ctypes.c_bool),
+                ("reserved", ctypes.c_bool * 7), ("missing", ctypes.c_char_p), ("refused", ctypes.c_uint64),
+                ("unreadable", ctypes.c_uint64)]
+
+
+def _load():
+    folder = os.path.dirname(os.path.abspath(_mtprof.__file__))
+    library = ctypes.CDLL(os.path.join(folder, "libmtprof_torch.so.0"))
+    library.mtprof_torch_attach.argtypes = [ctypes.POINTER(_Info)]
+    library.mtprof_torch_attach.restype = ctypes.c_int
+    library.mtprof_torch_tier_name.argtypes = [ctypes.c_uint32]
+    library.mtprof_torch_tier_name.restype = ctypes.c_char_p
+    library.mtprof_torch_set_options.argtypes = [ctypes.c_uint32]
+    library.mtprof_torch_set_options.restype = None
+    return library
+
+
+_library = _load()
+
+
+def info():
+    """How torch is observed in this process, an Info. Attaches where nobody has."""
+    answer = _Info(struct_size=ctypes.sizeof(_Info))
+    if _library.mtprof_torch_attach(ctypes.byref(answer)) != 0:
+        raise TorchHostError(f"torch {torch.__version__} cannot be observed: {answer.missing.decode()}")
+    tier = _library.mtprof_torch_tier_name(answer.tier).decode()
+    return Info(tier, answer.memory, answer.missing.decode(), answer.refused, answer.unreadable)
+
+
+def set_overloads(on):
+    """Whether the names of overloads are recorded, from the next window on."""
+    _library.mtprof_torch_set_options(OVERLOADS if on else 0)
+
+
+def attach():
+    """Attaches once, and warns of what is missing."""
+    answer = info()
+    if answer.missing:
+        warn(f"mtprof: torch {torch.__version__} is observed in tier {answer.tier!r}: {answer.missing}")
+    return answer

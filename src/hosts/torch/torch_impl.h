@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * libmtprof_torch: from the records of torch's observers to ops of libmtprof.
+ *
+ *     torch runs an op ─► torch_observer.c   start: name ─► site (torch_sites.c)
+ *                                              details: torch_inputs.c, by the layout that
+ *                                              torch_layout.c has checked
+ *                                            end
+ *     torch allocates  ─► torch_memory.c
+ *     a recording begins, ends ─► torch_host.c: a source of libmtprof that adds and removes the
+ *                                 observers, so that torch runs as without us in between
+ *
+ *   TO1  No function of torch is called and no field of its records is read that was not found, or
+ *        checked, when we attached: torch_library.c, torch_layout.c.
+ *   TO2  Code of this library is never unloaded (nodelete): torch may call an observer that was
+ *        removed, from a thread that had begun an op before.
+ *   TO3  What torch calls here does not throw, does not block (but for the first op with a name) and
+ *        does not call torch, except for the functions of th__library.
+ */
+#ifndef HOSTS_TORCH_TORCH_IMPL_H
+#define HOSTS_TORCH_TORCH_IMPL_H
+
+#include <mtprof/op.h>
+#include <mtprof/torch.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* torch's at::RecordScope. */
+enum th__scope {
+    TH_SCOPE_FUNCTION = 0,
+    TH_SCOPE_BACKWARD = 1,
+    TH_SCOPE_USER = 7,
+    TH_SCOPE_STATIC_OP = 8,
+    TH_SCOPE_STATIC_MODEL = 9,
+    TH_SCOPES = 10
+};
+
+/* ---- torch_library.c ---- */
+
+/* torch's at::RecordFunctionCallback: passed by value. */
+typedef struct th__callback {
+    void **(*start)(void **context, const void *record); /* *context: a th__context, or NULL */
+    void (*end)(const void *record, void *context);
+    double probability;
+    bool scopes[TH_SCOPES];
+    bool needs_inputs, needs_outputs, needs_ids;
+} th__callback;
+
+/* The functions of the loaded libtorch, by their symbols. A handle of a tensor is the address of a
+ * word that points to it. The int32_t functions return 0 when they work. */
+typedef struct th__library {
+    uint64_t (*add_callback)(th__callback callback);
+    void (*remove_callback)(uint64_t handle);
+    const char *(*name)(const void *record);
+    const char *(*overload)(const void *record);
+    size_t (*n_inputs)(const void *record);
+    uint64_t (*thread_id)(void);
+    uint64_t (*sequence)(void); /* the number that the next op of autograd gets */
+
+    int32_t (*is_defined)(const void *tensor, bool *defined);
+    int32_t (*n_dims)(const void *tensor, int64_t *n_dims);
+    int32_t (*sizes)(const void *tensor, int64_t **sizes);
+    int32_t (*strides)(const void *tensor, int64_t **strides);
+    int32_t (*dtype)(const void *tensor, int32_t *dtype);
+    int32_t (*layout)(const void *tensor, int32_t *layout);
+    int32_t (*device_type)(const void *tensor, int32_t *type);
+    int32_t (*device_index)(const void *tensor, int32_t *index);
+    int32_t (*data)(const void *tensor, void **data);
+    int32_t (*storage_offset)(const void *tensor, int64_t *offset);
+
+    /* For the known ops of torch_layout.c. */
+    int32_t (*empty_strided)(int64_t n_dims, const int64_t *sizes, const int64_t *strides,
+                             int32_t dtype, int32_t device_type, int32_t device_index,
+                             void **tensor);
+    int32_t (*clone)(const void *tensor, void **copy);
+    int32_t (*scalar)(double value, void **tensor);
+    int32_t (*destroy)(void *tensor);
+    bool (*grad_mode)(void);
+    void (*set_grad_mode)(bool enabled);
+    int32_t float32, cpu, strided; /* their numbers */
+
+    /* For torch_memory.c; all NULL where one is missing. A kind is passed as a word. */
+    void *(*debug_get)(uint64_t kind);
+    void (*debug_push)(uint64_t kind, void *shared);
+    void (*debug_pop)(void *shared, uint64_t kind);
+    uint64_t debug_kind, debug_others[8];
+    uint32_t n_debug_others;
+} th__library;
+
+extern th__library th__torch;
+
+/* ENOTSUP: the message names what is missing. */
+int th__library_open(void);
+
+/* ---- torch_layout.c ---- */
+
+/* Where a record and its inputs have their fields, in bytes. Nothing of it is used unless
+ * `checked`. */
+typedef struct th__layout {
+    bool checked;
+    uint32_t thread, scope, sequence, inputs, n_inputs, forward_thread; /* of a record */
+    uint32_t object_head; /* of an object that inputs share: what comes before its own fields */
+    uint32_t tag_tensor, tag_double, tag_int, tag_bool, tag_string, tag_list;
+} th__layout;
+
+enum {
+    TH_INPUT_BYTES = 16, /* of a value: a word and a tag */
+    TH_TAG_UNKNOWN = 0xFFFF
+};
+
+extern th__layout th__fields;
+
+/* Checks the layout with known ops. Why it is not as expected, or "". */
+const char *th__layout_check(void);
+
+/* ---- torch_sites.c ---- */
+
+typedef struct th__site {
+    mtprof_site site;
+    size_t length;
+    bool wrapper;   /* evaluate_function: its number is that of the node inside it */
+    uint32_t flops; /* enum mtb_flops */
+    struct th__site *next;
+} th__site;
+
+enum {
+    TH_CACHE = 512 /* sites that a thread remembers, by address and by text */
+};
+
+typedef struct th__cache {
+    struct {
+        const void *address;
+        th__site *site;
+    } by_address[TH_CACHE];
+    th__site *by_text[TH_CACHE];
+} th__cache;
+
+/* The site of an op's name. NULL: no memory, or more names than sites (record it by its text). */
+th__site *th__site_of(th__cache *cache, const char *name);
+
+/* ---- torch_observer.c ---- */
+
+/* A thread that runs torch's ops. */
+typedef struct th__thread {
+    struct th__context *unused; /* contexts for the next ops */
+    th__cache cache;
+    mtprof_token wrapper;  /* evaluate_function, until its node begins */
+    uint32_t named_epoch;  /* in which torch's id of this thread was noted */
+    uint32_t memory_epoch; /* in which its allocations were asked for */
+    mtprof_value *values;  /* inputs of the op that begins */
+    mtprof_tensor_ref *refs;
+    uint32_t n_values, values_room, n_refs, refs_room;
+} th__thread;
+
+/* Adds the observers for what a recording wants. */
+void th__observers_add(uint64_t wants, uint32_t options);
+void th__observers_remove(void);
+
+extern uint64_t th__unreadable; /* atomic */
+
+/* ---- torch_inputs.c ---- */
+
+/* Fills op->inputs and op->tensors from the record, as far as they are wanted. */
+void th__read_inputs(th__thread *thread, const void *record, uint32_t wants, mtprof_op *op);
+
+/* FLOPs of an op from inputs that were read. */
+uint64_t th__count_flops(uint32_t rule, const mtprof_op *op);
+
+/* ---- torch_memory.c ---- */
+
+/* Whether allocations arrive: tried once, with a tensor of known size. */
+bool th__memory_check(void);
+
+/* Asks for the allocations of this thread. */
+void th__memory_ask(void);
+
+/* No longer, on this thread. */
+void th__memory_leave(void);
+
+/* Bytes that torch has allocated on the host, as it last reported. */
+uint64_t th__memory_allocated(void);
+
+extern uint64_t th__memory_refused; /* atomic: threads of torch_info.refused */
+
+#endif /* HOSTS_TORCH_TORCH_IMPL_H */

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inputs of an op, as torch hands them to an observer: values of a word and a tag.
+ *
+ *   IN1  Sizes and strides are torch's own arrays, which stay while the op begins. Nothing is kept.
+ *   IN2  A value that is not what its tag says is shown as none and counted: a list whose length is
+ *        impossible, a text that is not where a short text must be.
+ */
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "base/flops.h"
+#include "hosts/torch/torch_impl.h"
+
+#include <string.h>
+
+enum {
+    MOST_VALUES = 65536, /* what libmtprof keeps of an op's inputs (op.h) */
+    MOST_DEPTH = 16,
+    MOST_TEXT = 65536,
+    SHORT_TEXT = 15, /* that std::string keeps in itself */
+    DTYPES = 64
+};
+
+typedef struct reader {
+    th__thread *thread;
+    uint32_t wants;
+    bool full; /* there is no room for more values */
+} reader;
+
+static void count_unreadable(void)
+{
+    __atomic_add_fetch(&th__unreadable, 1, __ATOMIC_RELAXED);
+    mtprof_count_cut(1);
+}
+
+/* ---- types ---- */
+
+/* By torch's number of a dtype. */
+static const char *const type_names[DTYPES] = {
+    "unsigned char",
+    "signed char",
+    "short int",
+    "int",
+    "long int",
+    "c10::Half",
+    "float",
+    "double",
+    "c10::complex<c10::Half>",
+    "c10::complex<float>",
+    "c10::complex<double>",
+    "bool",
+    "c10::qint8",
+    "c10::quint8",
+    "c10::qint32",
+    "c10::BFloat16",
+    "c10::quint4x2",
+    "c10::quint2x4",
+    "c10::bits1x8",
+    "c10::bits2x4",
+    "c10::bits4x2",
+    "c10::bits8",
+    "c10::bits16",
+    "c10::Float8_e5m2",
+    "c10::Float8_e4m3fn",
+    "c10::Float8_e5m2fnuz",
+    "c10::Float8_e4m3fnuz",
+    "short unsigned int",
+    "unsigned int",
+    "long unsigned int",
+};
+
+static uint32_t type_id(int32_t dtype)
+{
+    static uint32_t ids[DTYPES]; /* atomic; 0: not interned yet */
+    if (dtype < 0 || dtype >= DTYPES || type_names[dtype] == NULL) {
+        return 0;
+    }
+    uint32_t id = __atomic_load_n(&ids[dtype], __ATOMIC_RELAXED);
+    if (id == 0) {
+        id = mtprof_intern(type_names[dtype], strlen(type_names[dtype]));
+        __atomic_store_n(&ids[dtype], id, __ATOMIC_RELAXED);
+    }
+    return id;
+}
+
+/* ---- values ---- */
+
+MT_INLINE uint64_t payload_of(const unsigned char *input)
+{
+    uint64_t word;
+    memcpy(&word, input, sizeof word);
+    return word;
+}
+
+MT_INLINE uint32_t tag_of(const unsigned char *input)
+{
+    uint32_t tag;
+    memcpy(&tag, input + sizeof(uint64_t), sizeof tag);
+    return tag;
+}
+
+/* The items of a list: how many there are. */
+static uint64_t items_of(const unsigned char *input, const unsigned char **items)
+{
+    const unsigned char *object = (const unsigned char *)(uintptr_t)payload_of(input);
+    uint64_t first = payload_of(object + th__fields.object_head);
+    uint64_t end = payload_of(object + th__fields.object_head + sizeof first);
+    *items = (const unsigned char *)(uintptr_t)first;
+    if (end < first || (end - first) % TH_INPUT_BYTES != 0) {
+        count_unreadable();
+        return 0;
+    }
+    return (end - first) / TH_INPUT_BYTES;
+}
+
+/* How many values an input is made of. */
+static uint64_t count_values(const unsigned char *input, uint32_t depth)
+{
+    uint64_t count = 1;
+    if (tag_of(input) == th__fields.tag_list && depth < MOST_DEPTH) {
+        const unsigned char *items = NULL;
+        uint64_t n = items_of(input, &items);
+        for (uint64_t i = 0; i < n && count <= MOST_VALUES; i++) {
+            count += count_values(items + i * TH_INPUT_BYTES, depth + 1);
+        }
+    }
+    return count;
+}
+
+static void read_tensor(reader *r, const void *tensor, mtprof_value *value)
+{
+    bool defined = false;
+    int64_t n_dims = 0;
+    int32_t dtype = -1;
+    int32_t layout = -1;
+    int64_t *sizes = NULL;
+    int64_t *strides = NULL;
+    if (th__torch.is_defined(tensor, &defined) != 0 || !defined) {
+        return;
+    }
+    if (th__torch.n_dims(tensor, &n_dims) != 0 || n_dims < 0 || n_dims > UINT8_MAX ||
+        th__torch.dtype(tensor, &dtype) != 0 || th__torch.sizes(tensor, &sizes) != 0) {
+        count_unreadable();
+        return;
+    }
+    value->kind = MTPROF_INPUT_TENSOR;
+    value->n_dims = (uint8_t)n_dims;
+    value->type = type_id(dtype);
+    value->of.sizes = sizes;
+    if ((r->wants & MTPROF_WANT_STRIDES) != 0 && th__torch.layout(tensor, &layout) == 0 &&
+        layout == th__torch.strided && th__torch.strides(tensor, &strides) == 0) {
+        value->strides = strides;
+    }
+}
+
+static void read_text(const unsigned char *input, mtprof_value *value)
+{
+    const unsigned char *object = (const unsigned char *)(uintptr_t)payload_of(input);
+    const unsigned char *string = object + th__fields.object_head;
+    const char *text = (const char *)(uintptr_t)payload_of(string);
+    uint64_t length = payload_of(string + sizeof(uint64_t));
+    bool is_short = (const unsigned char *)text == string + 2 * sizeof(uint64_t);
+    if (is_short != (length <= SHORT_TEXT) || length > MOST_TEXT) {
+        count_unreadable(); /* also a long one that was made shorter: rare, and told */
+        return;
+    }
+    value->kind = MTPROF_INPUT_STRING;
+    value->of.text = mtprof_intern_here(text, length);
+}
+
+static void read_value(reader *r, const unsigned char *input, mtprof_value *value, uint32_t depth)
+{
+    uint32_t tag = tag_of(input);
+    uint64_t word = payload_of(input);
+    memset(value, 0, sizeof *value);
+    value->kind = MTPROF_INPUT_NONE;
+    if (tag == th__fields.tag_tensor) {
+        read_tensor(r, input, value);
+    } else if (tag == th__fields.tag_int) {
+        value->kind = MTPROF_INPUT_INT;
+        value->of.integer = (int64_t)word;
+    } else if (tag == th__fields.tag_bool) {
+        value->kind = MTPROF_INPUT_BOOL;
+        value->of.integer = (word & 0xFF) != 0;
+    } else if (tag == th__fields.tag_double) {
+        value->kind = MTPROF_INPUT_REAL;
+        memcpy(&value->of.real, &word, sizeof word);
+    } else if (tag == th__fields.tag_string) {
+        read_text(input, value);
+    } else if (tag == th__fields.tag_list && depth < MOST_DEPTH) {
+        const unsigned char *items = NULL;
+        uint64_t n = items_of(input, &items);
+        th__thread *thread = r->thread;
+        if (n > thread->values_room - thread->n_values) {
+            r->full = true; /* it grew since it was counted: another thread has it, too */
+            return;
+        }
+        mtprof_value *values = thread->values + thread->n_values;
+        thread->n_values += (uint32_t)n;
+        value->kind = MTPROF_INPUT_LIST;
+        value->type = (uint32_t)n;
+        value->of.items = values;
+        for (uint64_t i = 0; i < n; i++) {
+            read_value(r, items + i * TH_INPUT_BYTES, &values[i], depth + 1);
+        }
+    }
+}
+
+static bool reserve_values(th__thread *thread, uint64_t count)
+{
+    if (count > thread->values_room) {
+        uint64_t room = count < 64 ? 64 : 2 * count;
+        mtprof_value *values = mtb_resize(thread->values, room, sizeof *values);
+        if (values == NULL) {
+            return false;
+        }
+        thread->values = values;
+        thread->values_room = (uint32_t)room;
+    }
+    return true;
+}
+
+void th__read_inputs(th__thread *thread, const void *record, uint32_t wants, mtprof_op *op)
+{
+    const unsigned char *inputs = NULL;
+    uint64_t n = 0;
+    if (!th__fields.checked) {
+        return;
+    }
+    memcpy(&inputs, (const unsigned char *)record + th__fields.inputs, sizeof inputs);
+    memcpy(&n, (const unsigned char *)record + th__fields.n_inputs, sizeof n);
+    if (n == 0 || n != th__torch.n_inputs(record)) {
+        return;
+    }
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < n && count <= MOST_VALUES; i++) {
+        count += count_values(inputs + i * TH_INPUT_BYTES, 0);
+    }
+    op->n_inputs = (uint32_t)n;
+    if (count > MOST_VALUES || !reserve_values(thread, count)) {
+        return; /* inputs is NULL: counted as cut */
+    }
+    reader r = {.thread = thread, .wants = wants};
+    thread->n_values = (uint32_t)n;
+    for (uint64_t i = 0; i < n; i++) {
+        read_value(&r, inputs + i * TH_INPUT_BYTES, &thread->values[i], 0);
+    }
+    op->inputs = r.full ? NULL : thread->values;
+}
+
+uint64_t th__count_flops(uint32_t rule, const mtprof_op *op)
+{
+    mtb_flops_input inputs[MTB_FLOPS_INPUTS] = {{0}};
+    int64_t integers[MTB_FLOPS_INPUTS][2];
+    uint32_t n = op->inputs != NULL ? op->n_inputs : 0;
+    n = n < MTB_FLOPS_INPUTS ? n : MTB_FLOPS_INPUTS;
+    for (uint32_t i = 0; i < n; i++) {
+        const mtprof_value *value = &op->inputs[i];
+        if (value->kind == MTPROF_INPUT_TENSOR) {
+            inputs[i].sizes = value->of.sizes;
+            inputs[i].n_sizes = value->n_dims;
+        } else if (value->kind == MTPROF_INPUT_LIST) {
+            uint32_t items = value->type < 2 ? value->type : 2;
+            for (uint32_t k = 0; k < items && value->of.items[k].kind == MTPROF_INPUT_INT; k++) {
+                integers[i][k] = value->of.items[k].of.integer;
+                inputs[i].n_integers = k + 1;
+            }
+            inputs[i].integers = integers[i];
+        }
+    }
+    return mtb_count_flops((mtb_flops)rule, inputs, n);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The layout of torch's records, checked with known ops before anything relies on it.
+ *
+ * A temporary observer looks at what this thread runs here: a clone() of a tensor with odd sizes and
+ * strides, which torch does in three ops, the same on another thread, and a scalar of a known value.
+ *
+ *     record   thread ─ is torch's id of the thread, another one on the other thread
+ *              scope ─ 0
+ *              sequence ─ for the clone the next number of autograd, -1 for the ops inside it
+ *              inputs ─ as many as torch counts
+ *     inputs   of clone ─ a pointer to the very tensor
+ *              of empty_strided ─ a list of 3 and 7: the tags of lists and integers, and how much
+ *                                 of an object precedes its own fields
+ *              of copy_ ─ a truth value: its tag
+ *              of scalar_tensor ─ the known number: the tag of real numbers
+ *
+ *   TL1  Memory is read through the kernel here (process_vm_readv), which answers where a wrong
+ *        pointer would end the program.
+ *   TL2  The tag of texts cannot be seen in these ops. It is known, and what it leads to is checked
+ *        with each input (torch_inputs.c).
+ *   TL3  The forward thread is not seen either: it is used where it is the id of a known thread.
+ */
+#include "hosts/torch/torch_impl.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum {
+    ROWS = 3,
+    COLUMNS = 7,
+    MOST_INPUTS = 16,
+    RECORD_BYTES = 320
+};
+
+static const double known_number = 0.7215625;
+
+/* What the wheels from 2.7 to 2.15 have. */
+static const th__layout expected = {
+    .thread = 88,
+    .scope = 96,
+    .sequence = 200,
+    .inputs = 208,
+    .n_inputs = 216,
+    .forward_thread = 304,
+    .tag_tensor = 1,
+    .tag_string = 12,
+};
+
+th__layout th__fields;
+
+/* An op as the observer saw it. */
+typedef struct seen_op {
+    bool seen;
+    unsigned char record[RECORD_BYTES];
+    size_t n_inputs; /* as torch counts them */
+    unsigned char inputs[MOST_INPUTS * TH_INPUT_BYTES];
+    uint64_t sequence; /* the next number then */
+    th__layout list; /* of its first input: object_head, tag_int; object_head is 0 if it is none */
+} seen_op;
+
+/* The ops that are looked for on this thread, and where they go. */
+enum {
+    CLONE,
+    EMPTY_STRIDED,
+    COPY,
+    SCALAR,
+    KNOWN_OPS
+};
+static const char *const names[KNOWN_OPS] = {"aten::clone", "aten::empty_strided", "aten::copy_",
+                                             "aten::scalar_tensor"};
+static _Thread_local seen_op *wanted; /* KNOWN_OPS of them, or NULL */
+
+static bool read_safely(const void *from, void *to, size_t bytes)
+{
+    struct iovec local = {to, bytes};
+    struct iovec remote = {(void *)(uintptr_t)from, bytes};
+    return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)bytes;
+}
+
+static uint64_t word_at(const unsigned char *bytes, size_t offset)
+{
+    uint64_t word;
+    memcpy(&word, bytes + offset, sizeof word);
+    return word;
+}
+
+static uint32_t tag_of(const seen_op *op, size_t input)
+{
+    uint32_t tag;
+    memcpy(&tag, op->inputs + input * TH_INPUT_BYTES + sizeof(uint64_t), sizeof tag);
+    return tag;
+}
+
+/* The sizes: a list {head, first item, end of items …} of the integers ROWS and COLUMNS. It
+ * is there only while the op begins. */
+static void find_list(seen_op *op)
+{
+    const void *object = (const void *)(uintptr_t)word_at(op->inputs, 0);
+    for (uint32_t head = 16; head <= 24; head += 8) {
+        unsigned char bytes[24 + 16];
+        unsigned char items[2 * TH_INPUT_BYTES];
+        if (!read_safely(object, bytes, sizeof bytes)) {
+            return;
+        }
+        uint64_t first = word_at(bytes, head);
+        uint64_t end = word_at(bytes, head + 8);
+        uint32_t tags[2];
+        if (end - first != sizeof items ||
+            !read_safely((const void *)(uintptr_t)first, items, sizeof items)) {
+            continue;
+        }
+        memcpy(&tags[0], items + 8, sizeof tags[0]);
+        memcpy(&tags[1], items + TH_INPUT_BYTES + 8, sizeof tags[1]);
+        if (word_at(items, 0) == ROWS && word_at(items, TH_INPUT_BYTES) == COLUMNS &&
+            tags[0] == tags[1]) {
+            op->list.object_head = head;
+            op->list.tag_int = tags[0];
+            return;
+        }
+    }
+}
+
+static void **look(void **context, const void *record)
+{
+    *context = NULL;
+    if (wanted == NULL) {
+        return context;
+    }
+    uint32_t which = 0;
+    while (which < KNOWN_OPS && strcmp(th__torch.name(record), names[which]) != 0) {
+        which++;
+    }
+    if (which == KNOWN_OPS || wanted[which].seen) {
+        return context;
+    }
+    seen_op *op = &wanted[which];
+    op->n_inputs = th__torch.n_inputs(record);
+    op->sequence = th__torch.sequence();
+    if (op->n_inputs > MOST_INPUTS || !read_safely(record, op->record, RECORD_BYTES)) {
+        return context;
+    }
+    const void *inputs = (const void *)(uintptr_t)word_at(op->record, expected.inputs);
+    op->seen = word_at(op->record, expected.n_inputs) == op->n_inputs &&
+               read_safely(inputs, op->inputs, op->n_inputs * TH_INPUT_BYTES);
+    if (op->seen && which == EMPTY_STRIDED && op->n_inputs > 0) {
+        find_list(op);
+    }
+    return context;
+}
+
+static void look_no_more(const void *record, void *context)
+{
+    (void)record;
+    (void)context;
+}
+
+/* ---- what the ops must show ---- */
+
+/* An op of this thread, with this number and at least so many inputs. */
+static bool is_right(const seen_op *op, uint64_t sequence, size_t n_inputs)
+{
+    return op->seen && op->n_inputs >= n_inputs &&
+           op->record[expected.scope] == TH_SCOPE_FUNCTION &&
+           word_at(op->record, expected.thread) == th__torch.thread_id() &&
+           word_at(op->record, expected.sequence) == sequence;
+}
+
+static const char *check_clone(const void *tensor, th__layout *layout)
+{
+    seen_op ops[KNOWN_OPS];
+    void *copy = NULL;
+    bool grad_mode = th__torch.grad_mode();
+    memset(ops, 0, sizeof ops);
+    wanted = ops;
+    th__torch.set_grad_mode(true); /* otherwise no op has a number */
+    int32_t failed = th__torch.clone(tensor, &copy);
+    th__torch.set_grad_mode(grad_mode);
+    wanted = NULL;
+    if (failed != 0) {
+        return "a tensor could not be copied";
+    }
+    th__torch.destroy(copy);
+    uint64_t address;
+    memcpy(&address, tensor, sizeof address);
+    if (!is_right(&ops[CLONE], ops[CLONE].sequence, 1) ||
+        !is_right(&ops[EMPTY_STRIDED], UINT64_MAX, 2) || !is_right(&ops[COPY], UINT64_MAX, 3)) {
+        return "records of ops are not laid out as in torch 2.7 to 2.15";
+    }
+    if (tag_of(&ops[CLONE], 0) != expected.tag_tensor || word_at(ops[CLONE].inputs, 0) != address ||
+        ops[EMPTY_STRIDED].list.object_head == 0) {
+        return "inputs of ops are not laid out as in torch 2.7 to 2.15";
+    }
+    layout->object_head = ops[EMPTY_STRIDED].list.object_head;
+    layout->tag_int = ops[EMPTY_STRIDED].list.tag_int;
+    layout->tag_list = tag_of(&ops[EMPTY_STRIDED], 0);
+    layout->tag_bool = tag_of(&ops[COPY], 2);
+    return "";
+}
+
+/* Its tag differs between versions. */
+static void find_real(th__layout *layout)
+{
+    seen_op ops[KNOWN_OPS];
+    void *tensor = NULL;
+    uint64_t bits;
+    memcpy(&bits, &known_number, sizeof bits);
+    memset(ops, 0, sizeof ops);
+    layout->tag_double = TH_TAG_UNKNOWN;
+    wanted = ops;
+    int32_t failed = th__torch.scalar(known_number, &tensor);
+    wanted = NULL;
+    if (failed != 0) {
+        return;
+    }
+    th__torch.destroy(tensor);
+    if (ops[SCALAR].seen && ops[SCALAR].n_inputs > 0 && word_at(ops[SCALAR].inputs, 0) == bits) {
+        layout->tag_double = tag_of(&ops[SCALAR], 0);
+    }
+}
+
+typedef struct other_thread {
+    const void *tensor;
+    const char *problem;
+    th__layout layout;
+    uint64_t id;
+} other_thread;
+
+static void *check_elsewhere(void *context)
+{
+    other_thread *other = context;
+    other->problem = check_clone(other->tensor, &other->layout);
+    other->id = th__torch.thread_id();
+    return NULL;
+}
+
+static const char *check_other_thread(const void *tensor)
+{
+    pthread_t thread;
+    other_thread other = {.tensor = tensor, .problem = ""};
+    if (pthread_create(&thread, NULL, check_elsewhere, &other) != 0) {
+        return "no thread could be made to check the layout on";
+    }
+    pthread_join(thread, NULL);
+    if (other.problem[0] == '\0' && other.id == th__torch.thread_id()) {
+        return "threads have no ids of their own";
+    }
+    return other.problem;
+}
+
+const char *th__layout_check(void)
+{
+    const int64_t sizes[] = {ROWS, COLUMNS};
+    const int64_t strides[] = {1, ROWS}; /* so that a copy needs its own strides */
+    th__layout layout = expected;
+    void *tensor = NULL;
+    th__callback callback = {.start = look,
+                             .end = look_no_more,
+                             .probability = 1,
+                             .scopes[TH_SCOPE_FUNCTION] = true,
+                             .needs_inputs = true};
+    if (th__torch.empty_strided(2, sizes, strides, th__torch.float32, th__torch.cpu, 0, &tensor) !=
+        0) {
+        return "a tensor could not be made";
+    }
+    uint64_t handle = th__torch.add_callback(callback);
+    const char *problem = check_clone(tensor, &layout);
+    if (problem[0] == '\0') {
+        problem = check_other_thread(tensor);
+    }
+    if (problem[0] == '\0') {
+        find_real(&layout);
+        layout.checked = true;
+        th__fields = layout;
+    }
+    th__torch.remove_callback(handle);
+    th__torch.destroy(tensor);
+    return problem;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Allocations: torch's allocators report to the object that a thread has in its place for the
+ * profiler's state. Ours is one object for all threads and lives as long as the process.
+ *
+ *   TM1  It is put there only where the place is empty. Another profiler's stays, and the thread is
+ *        counted (mtprof_torch_info.refused).
+ *   TM2  It is taken away by the thread that has it, while nothing else is in its way; elsewhere it
+ *        stays, and answers that it wants no reports.
+ *   TM3  A shared pointer without a count behind it is one that nobody counts or frees.
+ */
+#include "base/compiler.h"
+#include "hosts/torch/torch_impl.h"
+
+#include <string.h>
+
+enum {
+    CHECKED_BYTES = 3 * 7 * 4,
+    DEVICES = 256
+};
+
+uint64_t th__memory_refused;
+
+static uint64_t host_allocated; /* atomic */
+static bool checking;           /* with a tensor of CHECKED_BYTES */
+static uint32_t n_checked;
+
+/* torch's c10::Device: a type in the lower byte, an index in the upper. */
+static uint32_t device_number(uint16_t device)
+{
+    uint8_t type = (uint8_t)device;
+    uint8_t index = (uint8_t)(device >> 8);
+    return type == (uint8_t)th__torch.cpu ? 0 : (uint32_t)(index < DEVICES - 1 ? index + 1 : 1);
+}
+
+static void report(void *self, void *memory, int64_t bytes, size_t allocated, size_t reserved,
+                   uint16_t device)
+{
+    (void)self;
+    if (MT_UNLIKELY(checking)) {
+        n_checked += bytes >= CHECKED_BYTES && bytes < 2 * CHECKED_BYTES + 64 && memory != NULL;
+        return;
+    }
+    uint32_t number = device_number(device);
+    if (number == 0) {
+        __atomic_store_n(&host_allocated, allocated, __ATOMIC_RELAXED);
+    }
+    mtprof_alloc(number, (uint64_t)(uintptr_t)memory, bytes, allocated, reserved);
+}
+
+static void report_out_of_memory(void *self, int64_t bytes, size_t allocated, size_t reserved,
+                                 uint16_t device)
+{
+    (void)self;
+    mtprof_out_of_memory(device_number(device), (uint64_t)bytes, allocated, reserved);
+}
+
+static bool is_enabled(const void *self)
+{
+    (void)self;
+    return checking || mtprof_wants(MTPROF_WANT_ALLOCS);
+}
+
+static void destroy(void *self)
+{
+    (void)self;
+}
+
+static void *table[7]; /* of a C++ class; it begins at [2] */
+static struct {
+    void *const *table;
+} info = {&table[2]};
+
+static void fill_table(void)
+{
+    void (*destroyers[2])(void *) = {destroy, destroy};
+    void (*reporter)(void *, void *, int64_t, size_t, size_t, uint16_t) = report;
+    void (*failure)(void *, int64_t, size_t, size_t, uint16_t) = report_out_of_memory;
+    bool (*enabled)(const void *) = is_enabled;
+    memcpy(&table[2], destroyers, sizeof destroyers);
+    memcpy(&table[4], &reporter, sizeof reporter);
+    memcpy(&table[5], &failure, sizeof failure);
+    memcpy(&table[6], &enabled, sizeof enabled);
+}
+
+static bool push(void)
+{
+    void *shared[2] = {&info, NULL}; /* TM3 */
+    if (th__torch.debug_get(th__torch.debug_kind) != NULL) {
+        return false;
+    }
+    th__torch.debug_push(th__torch.debug_kind, shared);
+    return true;
+}
+
+void th__memory_leave(void)
+{
+    void *shared[2] = {NULL, NULL};
+    if (th__torch.debug_get == NULL || th__torch.debug_get(th__torch.debug_kind) != &info) {
+        return;
+    }
+    for (uint32_t i = 0; i < th__torch.n_debug_others; i++) {
+        if (th__torch.debug_get(th__torch.debug_others[i]) != NULL) {
+            return; /* TM2 */
+        }
+    }
+    th__torch.debug_pop(shared, th__torch.debug_kind);
+}
+
+bool th__memory_check(void)
+{
+    const int64_t sizes[] = {3, 7};
+    const int64_t strides[] = {7, 1};
+    void *tensor = NULL;
+    fill_table();
+    if (th__torch.debug_get == NULL || !push()) {
+        return th__torch.debug_get != NULL; /* another profiler runs: believe it works */
+    }
+    n_checked = 0;
+    checking = true;
+    int32_t failed =
+        th__torch.empty_strided(2, sizes, strides, th__torch.float32, th__torch.cpu, 0, &tensor);
+    checking = false;
+    if (failed == 0) {
+        th__torch.destroy(tensor);
+    }
+    th__memory_leave();
+    return failed == 0 && n_checked == 1;
+}
+
+void th__memory_ask(void)
+{
+    if (th__torch.debug_get != NULL && th__torch.debug_get(th__torch.debug_kind) != &info &&
+        !push()) {
+        __atomic_add_fetch(&th__memory_refused, 1, __ATOMIC_RELAXED); /* TM1 */
+    }
+}
+
+uint64_t th__memory_allocated(void)
+{
+    return __atomic_load_n(&host_allocated, __ATOMIC_RELAXED);
+}

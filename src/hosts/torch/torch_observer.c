@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The observers: torch calls them where an op, a node of autograd or a scope of the user begins and
+ * ends. There is one for each kind, so that the kind is known without looking into a record.
+ *
+ *   OB1  What start returns belongs to torch until the record is gone; it calls the destructor that
+ *        the object's table names, as C++ does. The object holds the token, so an op may end on
+ *        another thread than it began on.
+ *   OB2  Objects are kept by the thread that lets go of them, for its next ops; when a thread ends
+ *        they are freed, and those that come later are freed at once.
+ *   OB3  Only what a recording wants is asked of torch: it copies inputs for an observer that needs
+ *        them.
+ */
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "base/fail.h"
+#include "hosts/torch/torch_impl.h"
+
+#include <pthread.h>
+#include <string.h>
+
+enum {
+    MOST_THREADS = 65536, /* whose numbers are kept, for forward threads */
+    MOST_OBSERVERS = 4
+};
+
+/* OB1 */
+typedef struct th__context {
+    void *const *table;
+    mtprof_token token;
+    struct th__context *next;
+} th__context;
+
+uint64_t th__unreadable;
+
+static struct {
+    uint64_t handles[MOST_OBSERVERS];
+    uint32_t count;
+} observers;
+
+static uint32_t options_now;
+
+/* ---- threads ---- */
+
+static __thread th__thread *mine __attribute__((tls_model("initial-exec")));
+static __thread bool ended __attribute__((tls_model("initial-exec")));
+
+static pthread_key_t ending;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void thread_ends(void *context)
+{
+    th__thread *thread = context;
+    mine = NULL;
+    ended = true;
+    while (thread->unused != NULL) {
+        th__context *next = thread->unused->next;
+        mtb_free(thread->unused);
+        thread->unused = next;
+    }
+    mtb_free(thread->values);
+    mtb_free(thread->refs);
+    mtb_free(thread);
+}
+
+static void make_key(void)
+{
+    (void)pthread_key_create(&ending, thread_ends);
+}
+
+static MT_COLD th__thread *make_thread(void)
+{
+    (void)pthread_once(&once, make_key);
+    th__thread *thread = ended ? NULL : mtb_calloc(1, sizeof *thread);
+    if (thread == NULL) {
+        return NULL;
+    }
+    if (pthread_setspecific(ending, thread) != 0) {
+        mtb_free(thread);
+        return NULL;
+    }
+    mine = thread;
+    return thread;
+}
+
+MT_INLINE th__thread *this_thread(void)
+{
+    th__thread *thread = mine;
+    return MT_LIKELY(thread != NULL) ? thread : make_thread();
+}
+
+/* ---- contexts ---- */
+
+static void destroy_in_place(void *context)
+{
+    (void)context;
+}
+
+static void destroy(void *context)
+{
+    th__context *gone = context;
+    th__thread *thread = mine;
+    if (MT_LIKELY(thread != NULL)) {
+        gone->next = thread->unused;
+        thread->unused = gone;
+    } else {
+        mtb_free(gone); /* OB2 */
+    }
+}
+
+/* The table of a C++ class with a virtual destructor and nothing else; it begins at [2]. */
+static void *context_table[4];
+
+static void fill_table(void)
+{
+    void (*functions[2])(void *) = {destroy_in_place, destroy};
+    memcpy(&context_table[2], functions, sizeof functions);
+}
+
+MT_INLINE th__context *take_context(th__thread *thread, mtprof_token token)
+{
+    th__context *context = thread->unused;
+    if (MT_LIKELY(context != NULL)) {
+        thread->unused = context->next;
+    } else {
+        context = mtb_resize(NULL, 1, sizeof *context);
+        if (context == NULL) {
+            mtprof_end(token); /* it cannot be found again when the op ends */
+            return NULL;
+        }
+        context->table = &context_table[2];
+    }
+    context->token = token;
+    return context;
+}
+
+/* ---- threads' numbers ---- */
+
+/* Of torch's ids: the recorder's number of the thread, and in which epoch it was that. */
+static uint64_t numbers[MOST_THREADS]; /* atomic: epoch << 32 | number */
+
+static void note_thread(th__thread *thread, uint64_t id, uint32_t epoch)
+{
+    uint32_t number = mtprof_thread_number();
+    if (number != 0 && id < MOST_THREADS) {
+        __atomic_store_n(&numbers[id], (uint64_t)epoch << 32 | number, __ATOMIC_RELAXED);
+        thread->named_epoch = epoch;
+    }
+}
+
+static uint32_t number_of(uint64_t id, uint32_t epoch)
+{
+    uint64_t entry = id < MOST_THREADS ? __atomic_load_n(&numbers[id], __ATOMIC_RELAXED) : 0;
+    return entry >> 32 == epoch ? (uint32_t)entry : 0;
+}
+
+/* ---- beginning ---- */
+
+MT_INLINE uint64_t field(const void *record, uint32_t offset)
+{
+    uint64_t word;
+    memcpy(&word, (const unsigned char *)record + offset, sizeof word);
+    return word;
+}
+
+static void read_details(const void *record, uint32_t scope, uint32_t epoch, mtprof_op *op)
+{
+    if (th__fields.checked) {
+        uint64_t sequence = field(record, th__fields.sequence);
+        uint64_t forward = field(record, th__fields.forward_thread);
+        if (sequence != UINT64_MAX) {
+            op->sequence = sequence;
+            op->fields |= MTPROF_OP_SEQUENCE;
+        }
+        uint32_t number = forward != 0 ? number_of(forward, epoch) : 0;
+        if (number != 0) {
+            op->forward_thread = number;
+            op->fields |= MTPROF_OP_FORWARD_THREAD;
+        }
+    }
+    if (scope != TH_SCOPE_FUNCTION && scope != TH_SCOPE_USER) {
+        op->record_scope = scope;
+        op->fields |= MTPROF_OP_RECORD_SCOPE;
+    }
+    if ((options_now & MTPROF_TORCH_OVERLOADS) != 0 && scope == TH_SCOPE_FUNCTION) {
+        const char *overload = th__torch.overload(record);
+        if (overload[0] != '\0') {
+            op->overload = mtprof_intern(overload, strlen(overload));
+            op->fields |= MTPROF_OP_OVERLOAD;
+        }
+    }
+}
+
+#define DETAILS                                                     \
+    ((uint32_t)MTPROF_WANT_DETAILS | (uint32_t)MTPROF_WANT_INPUTS | \
+     (uint32_t)MTPROF_WANT_TENSORS | (uint32_t)MTPROF_WANT_FLOPS | (uint32_t)MTPROF_WANT_MEMORY)
+
+static MT_NOINLINE mtprof_token begin_details(th__thread *thread, const void *record,
+                                              uint32_t scope, const char *name, uint32_t gate)
+{
+    uint32_t epoch = __atomic_load_n(&mtprof_i_epoch, __ATOMIC_RELAXED);
+    mtprof_op op = {.struct_size = sizeof op};
+    th__site *site = scope != TH_SCOPE_USER ? th__site_of(&thread->cache, name) : NULL;
+    read_details(record, scope, epoch, &op);
+    if ((gate & (MTPROF_WANT_INPUTS | MTPROF_WANT_TENSORS | MTPROF_WANT_FLOPS)) != 0) {
+        th__read_inputs(thread, record, gate, &op);
+        if ((gate & MTPROF_WANT_FLOPS) != 0 && site != NULL && site->flops != 0) {
+            op.flops = th__count_flops(site->flops, &op);
+            op.fields |= op.flops > 0 ? (uint32_t)MTPROF_OP_FLOPS : 0;
+        }
+    }
+    if ((gate & MTPROF_WANT_MEMORY) != 0 && scope != TH_SCOPE_USER) {
+        op.memory_before = th__memory_allocated();
+        op.fields |= MTPROF_OP_MEMORY;
+    }
+    mtprof_token token;
+    if (site != NULL) {
+        if (scope == TH_SCOPE_BACKWARD && thread->wrapper != 0) {
+            mtprof_op_details(
+                thread->wrapper,
+                &(mtprof_op){.struct_size = sizeof op,
+                             .fields = op.fields & (MTPROF_OP_SEQUENCE | MTPROF_OP_FORWARD_THREAD),
+                             .sequence = op.sequence,
+                             .forward_thread = op.forward_thread});
+        }
+        token = mtprof_op_begin(&site->site, &op);
+        thread->wrapper = site->wrapper ? token : 0;
+    } else {
+        uint32_t kind = scope == TH_SCOPE_USER ? MTPROF_KIND_SCOPE : MTPROF_KIND_OP;
+        token = mtprof_op_begin_named(name, strlen(name), kind, &op);
+    }
+    if (MT_UNLIKELY(thread->named_epoch != epoch && token != 0 && th__fields.checked)) {
+        note_thread(thread, field(record, th__fields.thread), epoch);
+    }
+    return token;
+}
+
+MT_INLINE void **begin(void **context, const void *record, uint32_t scope)
+{
+    uint32_t gate = __atomic_load_n(&mtprof_i_gate, __ATOMIC_RELAXED);
+    uint32_t wants = scope == TH_SCOPE_USER ? MTPROF_WANT_SCOPES : MTPROF_WANT_OPS;
+    *context = NULL;
+    th__thread *thread = this_thread();
+    if (MT_UNLIKELY((gate & wants) == 0 || thread == NULL)) {
+        return context;
+    }
+    if ((gate & MTPROF_WANT_ALLOCS) != 0) {
+        uint32_t epoch = __atomic_load_n(&mtprof_i_epoch, __ATOMIC_RELAXED);
+        if (MT_UNLIKELY(thread->memory_epoch != epoch)) {
+            thread->memory_epoch = epoch;
+            th__memory_ask();
+        }
+    }
+    const char *name = th__torch.name(record);
+    mtprof_token token = 0;
+    th__site *site = NULL;
+    if (MT_UNLIKELY((gate & DETAILS) != 0)) {
+        token = begin_details(thread, record, scope, name, gate);
+    } else if (scope != TH_SCOPE_USER && (site = th__site_of(&thread->cache, name)) != NULL) {
+        token = mtprof_begin(&site->site);
+    } else {
+        token = mtprof_begin_named(name, strlen(name),
+                                   scope == TH_SCOPE_USER ? MTPROF_KIND_SCOPE : MTPROF_KIND_OP);
+    }
+    if (token != 0) {
+        *context = take_context(thread, token);
+    }
+    return context;
+}
+
+static void **start_function(void **context, const void *record)
+{
+    return begin(context, record, TH_SCOPE_FUNCTION);
+}
+
+static void **start_backward(void **context, const void *record)
+{
+    return begin(context, record, TH_SCOPE_BACKWARD);
+}
+
+static void **start_user(void **context, const void *record)
+{
+    return begin(context, record, TH_SCOPE_USER);
+}
+
+static void **start_static(void **context, const void *record)
+{
+    return begin(context, record, TH_SCOPE_STATIC_OP);
+}
+
+static void end(const void *record, void *context)
+{
+    (void)record;
+    const th__context *open = context;
+    if (open == NULL) {
+        return;
+    }
+    if (MT_UNLIKELY(mtprof_wants(MTPROF_WANT_MEMORY))) {
+        mtprof_op_end(open->token, 0, th__memory_allocated());
+    } else {
+        mtprof_end(open->token);
+    }
+}
+
+/* ---- adding and removing ---- */
+
+static void add(const th__callback *callback)
+{
+    observers.handles[observers.count++] = th__torch.add_callback(*callback);
+}
+
+void th__observers_add(uint64_t wants, uint32_t options)
+{
+    th__callback callback = {.end = end, .probability = 1};
+    fill_table();
+    options_now = options;
+    callback.needs_inputs =
+        th__fields.checked &&
+        (wants & (MTPROF_WANT_INPUTS | MTPROF_WANT_TENSORS | MTPROF_WANT_FLOPS)) != 0;
+    if ((wants & MTPROF_WANT_OPS) != 0) {
+        callback.start = start_function;
+        callback.scopes[TH_SCOPE_FUNCTION] = true;
+        add(&callback);
+        callback.scopes[TH_SCOPE_FUNCTION] = false;
+        callback.start = start_backward;
+        callback.scopes[TH_SCOPE_BACKWARD] = true;
+        add(&callback);
+        callback.scopes[TH_SCOPE_BACKWARD] = false;
+        callback.start = start_static;
+        callback.scopes[TH_SCOPE_STATIC_OP] = callback.scopes[TH_SCOPE_STATIC_MODEL] = true;
+        add(&callback);
+        callback.scopes[TH_SCOPE_STATIC_OP] = callback.scopes[TH_SCOPE_STATIC_MODEL] = false;
+    }
+    if ((wants & MTPROF_WANT_SCOPES) != 0) {
+        callback.start = start_user;
+        callback.scopes[TH_SCOPE_USER] = true;
+        add(&callback);
+    }
+}
+
+void th__observers_remove(void)
+{
+    while (observers.count > 0) {
+        th__torch.remove_callback(observers.handles[--observers.count]);
+    }
+}
