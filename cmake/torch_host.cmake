@@ -4,7 +4,7 @@
 include(src/hosts/torch/sources.cmake)
 list(TRANSFORM MTPROF_TORCH_SOURCES PREPEND "${PROJECT_SOURCE_DIR}/" OUTPUT_VARIABLE torch_sources)
 # base is hidden in libmtprof.so: this library has its own copy of what it uses.
-set(torch_base alloc fail flops shared_object)
+set(torch_base alloc fail lock shared_object)
 list(TRANSFORM torch_base REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/base/\\1.c")
 add_library(mtprof_torch SHARED ${torch_sources} ${torch_base})
 add_library(mtprof::mtprof_torch ALIAS mtprof_torch)
@@ -13,5 +13,5 @@ target_include_directories(mtprof_torch PRIVATE include src)
 target_link_libraries(mtprof_torch PUBLIC mtprof PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 set_target_properties(mtprof_torch PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0)
 mt_find_beside(mtprof_torch)
-# nodelete: torch may call an observer after it was removed (TO2 of torch_impl.h).
+# nodelete: torch may call an observer after it was removed (HT2 of torch_impl.h).
 target_link_options(mtprof_torch PRIVATE -Wl,-z,nodelete ${MT_NO_UNDEFINED})

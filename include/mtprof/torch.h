@@ -48,8 +48,8 @@ enum mtprof_torch_option {
 };
 
 /**
- * Attaches to the libtorch that is loaded: from now on recordings, one that is active included, show
- * its ops. Further calls only fill in `info`, which may be NULL.
+ * Attaches to the libtorch that is loaded: from now on recordings show its ops, one that is active
+ * included. Further calls only fill in `info`, which may be NULL.
  *
  * Fails with ENOTSUP (no libtorch is loaded, it lacks a function, or the processor is not x86-64;
  * `missing` names it), ENOMEM, EINVAL (struct_size 0). Not from a signal handler.

@@ -32,6 +32,7 @@ enum mtb_lock_rank {
     MTB_RANK_BUILD,       /* the workers of one building */
     MTB_RANK_DICTIONARY,  /* adding to its names */
     MTB_RANK_AVERAGES,    /* which events a row has */
+    MTB_RANK_TORCH_SITES, /* libmtprof_torch: names of ops */
     MTB_RANK_STREAMS,     /* libmindtorch: handing out streams */
     MTB_RANK_USER_OPS,    /* libmindtorch: registered ops */
     MTB_RANK_SITES,       /* libmindtorch: names made at run time */

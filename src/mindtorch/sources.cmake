@@ -3,8 +3,9 @@
 # What libmindtorch is made of, by stage. Explicit on purpose: a file that is not listed here is not
 # built.
 set(MINDTORCH_SOURCES
+    src/hosts/flops.c
     src/mindtorch/trace/device_trace.c
-    src/mindtorch/trace/flops.c
+    src/mindtorch/trace/op_flops.c
     src/mindtorch/trace/op_trace.c
     # core
     src/mindtorch/core/device/backend_load.c

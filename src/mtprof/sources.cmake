@@ -5,7 +5,6 @@ set(MTPROF_SOURCES
     src/base/arena.c
     src/base/crc32c.c
     src/base/fail.c
-    src/base/flops.c
     src/base/gzip.c
     src/base/idmap.c
     src/base/json/json_scan.c

@@ -2,6 +2,7 @@
 #
 # What libmtprof_torch is made of.
 set(MTPROF_TORCH_SOURCES
+    src/hosts/flops.c
     src/hosts/torch/torch_host.c
     src/hosts/torch/torch_inputs.c
     src/hosts/torch/torch_layout.c

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libmtprof_torch's functions, and its source: libmtprof calls it where a recording begins and ends.
+ * libmtprof_torch's functions, and its source, which libmtprof calls where a recording begins and
+ * ends.
  */
 #include "base/fail.h"
 #include "base/struct_size.h"
@@ -26,7 +27,7 @@ static mtprof_status begin(void *context, mtprof_source *source, uint64_t wants)
 {
     (void)context;
     (void)source;
-    th__observers_remove(); /* of a recording whose end was not told: there is none, but for forks */
+    th__observers_remove(); /* a child of fork() has its parent's */
     if ((wants & MTPROF_WANT_ALLOCS) != 0) {
         th__memory_ask();
     }
@@ -42,6 +43,12 @@ static void finish(void *context)
 }
 
 /* ---- attaching ---- */
+
+static void after_fork(void)
+{
+    host.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    th__sites_after_fork();
+}
 
 static int know_torch(void)
 {
@@ -59,6 +66,7 @@ static int know_torch(void)
     }
     host.info.missing = missing;
     host.known = true;
+    (void)pthread_atfork(NULL, NULL, after_fork);
     return MTPROF_OK;
 }
 

@@ -10,12 +10,12 @@
  *     a recording begins, ends ─► torch_host.c: a source of libmtprof that adds and removes the
  *                                 observers, so that torch runs as without us in between
  *
- *   TO1  No function of torch is called and no field of its records is read that was not found, or
+ *   HT1  No function of torch is called and no field of its records is read that was not found, or
  *        checked, when we attached: torch_library.c, torch_layout.c.
- *   TO2  Code of this library is never unloaded (nodelete): torch may call an observer that was
+ *   HT2  Code of this library is never unloaded (nodelete): torch may call an observer that was
  *        removed, from a thread that had begun an op before.
- *   TO3  What torch calls here does not throw, does not block (but for the first op with a name) and
- *        does not call torch, except for the functions of th__library.
+ *   HT3  What torch calls here does not throw, blocks for the first op with a name alone, and calls
+ *        no functions of torch but those of th__library.
  */
 #ifndef HOSTS_TORCH_TORCH_IMPL_H
 #define HOSTS_TORCH_TORCH_IMPL_H
@@ -121,7 +121,7 @@ typedef struct th__site {
     mtprof_site site;
     size_t length;
     bool wrapper;   /* evaluate_function: its number is that of the node inside it */
-    uint32_t flops; /* enum mtb_flops */
+    uint32_t flops; /* enum host_flops */
     struct th__site *next;
 } th__site;
 
@@ -139,6 +139,9 @@ typedef struct th__cache {
 
 /* The site of an op's name. NULL: no memory, or more names than sites (record it by its text). */
 th__site *th__site_of(th__cache *cache, const char *name);
+
+/* In the child: another thread of the parent may have held the lock. */
+void th__sites_after_fork(void);
 
 /* ---- torch_observer.c ---- */
 

@@ -2,13 +2,13 @@
  *
  * Inputs of an op, as torch hands them to an observer: values of a word and a tag.
  *
- *   IN1  Sizes and strides are torch's own arrays, which stay while the op begins. Nothing is kept.
- *   IN2  A value that is not what its tag says is shown as none and counted: a list whose length is
+ *   HI1  Sizes and strides are torch's own arrays, which stay while the op begins. Nothing is kept.
+ *   HI2  A value that is not what its tag says is shown as none and counted: a list whose length is
  *        impossible, a text that is not where a short text must be.
  */
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "base/flops.h"
+#include "hosts/flops.h"
 #include "hosts/torch/torch_impl.h"
 
 #include <string.h>
@@ -250,10 +250,10 @@ void th__read_inputs(th__thread *thread, const void *record, uint32_t wants, mtp
 
 uint64_t th__count_flops(uint32_t rule, const mtprof_op *op)
 {
-    mtb_flops_input inputs[MTB_FLOPS_INPUTS] = {{0}};
-    int64_t integers[MTB_FLOPS_INPUTS][2];
+    host_flops_input inputs[HOST_FLOPS_INPUTS] = {{0}};
+    int64_t integers[HOST_FLOPS_INPUTS][2];
     uint32_t n = op->inputs != NULL ? op->n_inputs : 0;
-    n = n < MTB_FLOPS_INPUTS ? n : MTB_FLOPS_INPUTS;
+    n = n < HOST_FLOPS_INPUTS ? n : HOST_FLOPS_INPUTS;
     for (uint32_t i = 0; i < n; i++) {
         const mtprof_value *value = &op->inputs[i];
         if (value->kind == MTPROF_INPUT_TENSOR) {
@@ -268,5 +268,5 @@ uint64_t th__count_flops(uint32_t rule, const mtprof_op *op)
             inputs[i].integers = integers[i];
         }
     }
-    return mtb_count_flops((mtb_flops)rule, inputs, n);
+    return host_count_flops((host_flops)rule, inputs, n);
 }

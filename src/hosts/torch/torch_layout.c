@@ -2,8 +2,9 @@
  *
  * The layout of torch's records, checked with known ops before anything relies on it.
  *
- * A temporary observer looks at what this thread runs here: a clone() of a tensor with odd sizes and
- * strides, which torch does in three ops, the same on another thread, and a scalar of a known value.
+ * A temporary observer looks at what this thread runs here: a clone() of a tensor with odd sizes
+ * and strides, which torch does in three ops, the same on another thread, and a scalar of a known
+ * value.
  *
  *     record   thread ─ is torch's id of the thread, another one on the other thread
  *              scope ─ 0
@@ -15,11 +16,11 @@
  *              of copy_ ─ a truth value: its tag
  *              of scalar_tensor ─ the known number: the tag of real numbers
  *
- *   TL1  Memory is read through the kernel here (process_vm_readv), which answers where a wrong
+ *   HL1  Memory is read through the kernel here (process_vm_readv), which answers where a wrong
  *        pointer would end the program.
- *   TL2  The tag of texts cannot be seen in these ops. It is known, and what it leads to is checked
+ *   HL2  The tag of texts cannot be seen in these ops. It is known, and what it leads to is checked
  *        with each input (torch_inputs.c).
- *   TL3  The forward thread is not seen either: it is used where it is the id of a known thread.
+ *   HL3  The forward thread is not seen either: it is used where it is the id of a known thread.
  */
 #include "hosts/torch/torch_impl.h"
 

@@ -3,11 +3,11 @@
  * Allocations: torch's allocators report to the object that a thread has in its place for the
  * profiler's state. Ours is one object for all threads and lives as long as the process.
  *
- *   TM1  It is put there only where the place is empty. Another profiler's stays, and the thread is
+ *   HM1  It is put there only where the place is empty. Another profiler's stays, and the thread is
  *        counted (mtprof_torch_info.refused).
- *   TM2  It is taken away by the thread that has it, while nothing else is in its way; elsewhere it
+ *   HM2  It is taken away by the thread that has it, while nothing else is in its way; elsewhere it
  *        stays, and answers that it wants no reports.
- *   TM3  A shared pointer without a count behind it is one that nobody counts or frees.
+ *   HM3  A shared pointer without a count behind it is one that nobody counts or frees.
  */
 #include "base/compiler.h"
 #include "hosts/torch/torch_impl.h"
@@ -85,7 +85,7 @@ static void fill_table(void)
 
 static bool push(void)
 {
-    void *shared[2] = {&info, NULL}; /* TM3 */
+    void *shared[2] = {&info, NULL}; /* HM3 */
     if (th__torch.debug_get(th__torch.debug_kind) != NULL) {
         return false;
     }
@@ -101,7 +101,7 @@ void th__memory_leave(void)
     }
     for (uint32_t i = 0; i < th__torch.n_debug_others; i++) {
         if (th__torch.debug_get(th__torch.debug_others[i]) != NULL) {
-            return; /* TM2 */
+            return; /* HM2 */
         }
     }
     th__torch.debug_pop(shared, th__torch.debug_kind);
@@ -132,7 +132,7 @@ void th__memory_ask(void)
 {
     if (th__torch.debug_get != NULL && th__torch.debug_get(th__torch.debug_kind) != &info &&
         !push()) {
-        __atomic_add_fetch(&th__memory_refused, 1, __ATOMIC_RELAXED); /* TM1 */
+        __atomic_add_fetch(&th__memory_refused, 1, __ATOMIC_RELAXED); /* HM1 */
     }
 }
 

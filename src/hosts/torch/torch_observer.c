@@ -3,12 +3,12 @@
  * The observers: torch calls them where an op, a node of autograd or a scope of the user begins and
  * ends. There is one for each kind, so that the kind is known without looking into a record.
  *
- *   OB1  What start returns belongs to torch until the record is gone; it calls the destructor that
+ *   HO1  What start returns belongs to torch until the record is gone; it calls the destructor that
  *        the object's table names, as C++ does. The object holds the token, so an op may end on
  *        another thread than it began on.
- *   OB2  Objects are kept by the thread that lets go of them, for its next ops; when a thread ends
+ *   HO2  Objects are kept by the thread that lets go of them, for its next ops; when a thread ends
  *        they are freed, and those that come later are freed at once.
- *   OB3  Only what a recording wants is asked of torch: it copies inputs for an observer that needs
+ *   HO3  Only what a recording wants is asked of torch: it copies inputs for an observer that needs
  *        them.
  */
 #include "base/alloc.h"
@@ -24,7 +24,7 @@ enum {
     MOST_OBSERVERS = 4
 };
 
-/* OB1 */
+/* HO1 */
 typedef struct th__context {
     void *const *table;
     mtprof_token token;
@@ -104,7 +104,7 @@ static void destroy(void *context)
         gone->next = thread->unused;
         thread->unused = gone;
     } else {
-        mtb_free(gone); /* OB2 */
+        mtb_free(gone); /* HO2 */
     }
 }
 

@@ -10,11 +10,11 @@
  */
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "base/flops.h"
 #include "base/hash.h"
+#include "base/lock.h"
+#include "hosts/flops.h"
 #include "hosts/torch/torch_impl.h"
 
-#include <pthread.h>
 #include <string.h>
 
 enum {
@@ -23,10 +23,10 @@ enum {
 };
 
 static struct {
-    pthread_mutex_t lock;
+    mtb_lock lock;
     th__site *buckets[BUCKETS];
     size_t count;
-} sites = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} sites = {.lock = MTB_LOCK_INIT(MTB_RANK_TORCH_SITES)};
 
 static uint32_t flops_rule(const char *name)
 {
@@ -34,17 +34,17 @@ static uint32_t flops_rule(const char *name)
         const char *name;
         uint32_t rule;
     } rules[] = {
-        {"aten::add", MTB_FLOPS_ADD},       {"aten::mul", MTB_FLOPS_MUL},
-        {"aten::mm", MTB_FLOPS_MM},         {"aten::addmm", MTB_FLOPS_ADDMM},
-        {"aten::bmm", MTB_FLOPS_BMM},       {"aten::baddbmm", MTB_FLOPS_BADDBMM},
-        {"aten::conv2d", MTB_FLOPS_CONV2D},
+        {"aten::add", HOST_FLOPS_ADD},       {"aten::mul", HOST_FLOPS_MUL},
+        {"aten::mm", HOST_FLOPS_MM},         {"aten::addmm", HOST_FLOPS_ADDMM},
+        {"aten::bmm", HOST_FLOPS_BMM},       {"aten::baddbmm", HOST_FLOPS_BADDBMM},
+        {"aten::conv2d", HOST_FLOPS_CONV2D},
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         if (strcmp(name, rules[i].name) == 0) {
             return rules[i].rule;
         }
     }
-    return MTB_FLOPS_NONE;
+    return HOST_FLOPS_NONE;
 }
 
 static th__site *make(const char *name, size_t length)
@@ -66,7 +66,7 @@ static th__site *make(const char *name, size_t length)
 
 static th__site *find_or_make(const char *name, size_t length, uint64_t hash)
 {
-    pthread_mutex_lock(&sites.lock);
+    mtb_lock_acquire(&sites.lock);
     th__site **bucket = &sites.buckets[hash % BUCKETS];
     th__site *site = *bucket;
     while (site != NULL && (site->length != length || memcmp(site->site.name, name, length) != 0)) {
@@ -80,8 +80,14 @@ static th__site *find_or_make(const char *name, size_t length, uint64_t hash)
             sites.count++;
         }
     }
-    pthread_mutex_unlock(&sites.lock);
+    mtb_lock_release(&sites.lock);
     return site;
+}
+
+void th__sites_after_fork(void)
+{
+    mtb_locks_forget();
+    mtb_lock_reset(&sites.lock); /* a site is complete before it is in the table */
 }
 
 static MT_NOINLINE th__site *find_by_text(th__cache *cache, const char *name, size_t address_slot)

@@ -6,9 +6,9 @@
 #ifndef MINDTORCH_DISPATCH_OP_ROW_H
 #define MINDTORCH_DISPATCH_OP_ROW_H
 
-#include "base/flops.h"
+#include "hosts/flops.h"
 #include "mindtorch/dispatch/reported_inputs.h"
-#include "mindtorch/trace/flops.h"
+#include "mindtorch/trace/op_flops.h"
 
 #include <mindtorch/autograd.h>
 #include <mindtorch/op.h>
@@ -67,7 +67,7 @@ enum {
     MT_OP_UNNUMBERED = 1 << 16, /* torch gives it no sequence number (tensors from nothing) */
     MT_OP_QUIET = 1 << 17       /* not reported where argument 0 is contiguous already */
 };
-#define MT_OP_FLOPS(rule) ((uint32_t)MTB_FLOPS_##rule << 24)
+#define MT_OP_FLOPS(rule) ((uint32_t)HOST_FLOPS_##rule << 24)
 
 typedef struct mt__op_row {
     const char *name;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  */
-#include "base/flops.h"
+#include "hosts/flops.h"
 
 #include "base/compiler.h"
 
-static uint64_t product_of_sizes(const mtb_flops_input *input)
+static uint64_t product_of_sizes(const host_flops_input *input)
 {
     uint64_t product = 1;
     for (uint32_t d = 0; d < input->n_sizes; d++) {
@@ -14,26 +14,26 @@ static uint64_t product_of_sizes(const mtb_flops_input *input)
 }
 
 /* 2 B M K N for the matrices at inputs `first` and `first + 1`. */
-static uint64_t matrix_product(const mtb_flops_input *inputs, uint32_t n_inputs, uint32_t first)
+static uint64_t matrix_product(const host_flops_input *inputs, uint32_t n_inputs, uint32_t first)
 {
-    const mtb_flops_input *a = &inputs[first];
-    const mtb_flops_input *b = &inputs[first + 1];
+    const host_flops_input *a = &inputs[first];
+    const host_flops_input *b = &inputs[first + 1];
     if (n_inputs < first + 2 || a->n_sizes < 2 || b->n_sizes < 2) {
         return 0;
     }
     return 2 * product_of_sizes(a) * (uint64_t)b->sizes[b->n_sizes - 1];
 }
 
-static uint64_t conv2d(const mtb_flops_input *inputs, uint32_t n_inputs)
+static uint64_t conv2d(const host_flops_input *inputs, uint32_t n_inputs)
 {
-    const mtb_flops_input *in = &inputs[0];
-    const mtb_flops_input *weight = &inputs[1];
-    if (n_inputs < MTB_FLOPS_INPUTS || in->n_sizes != 4 || weight->n_sizes != 4) {
+    const host_flops_input *in = &inputs[0];
+    const host_flops_input *weight = &inputs[1];
+    if (n_inputs < HOST_FLOPS_INPUTS || in->n_sizes != 4 || weight->n_sizes != 4) {
         return 0;
     }
-    const mtb_flops_input *stride = &inputs[3];
-    const mtb_flops_input *padding = &inputs[4];
-    const mtb_flops_input *dilation = &inputs[5];
+    const host_flops_input *stride = &inputs[3];
+    const host_flops_input *padding = &inputs[4];
+    const host_flops_input *dilation = &inputs[5];
     uint64_t positions = 1;
     for (uint32_t d = 0; d < 2; d++) {
         if (stride->n_integers <= d || padding->n_integers <= d || dilation->n_integers <= d ||
@@ -49,18 +49,18 @@ static uint64_t conv2d(const mtb_flops_input *inputs, uint32_t n_inputs)
     return 2 * (uint64_t)in->sizes[0] * positions * product_of_sizes(weight);
 }
 
-uint64_t mtb_count_flops(mtb_flops rule, const mtb_flops_input *inputs, uint32_t n_inputs)
+uint64_t host_count_flops(host_flops rule, const host_flops_input *inputs, uint32_t n_inputs)
 {
     switch (rule) {
-    case MTB_FLOPS_ADD:
-    case MTB_FLOPS_MUL: {
+    case HOST_FLOPS_ADD:
+    case HOST_FLOPS_MUL: {
         return n_inputs > 0 && inputs[0].sizes != NULL ? product_of_sizes(&inputs[0]) : 0;
     }
-    case MTB_FLOPS_MM:
-    case MTB_FLOPS_BMM: return matrix_product(inputs, n_inputs, 0);
-    case MTB_FLOPS_ADDMM:
-    case MTB_FLOPS_BADDBMM: return matrix_product(inputs, n_inputs, 1);
-    case MTB_FLOPS_CONV2D: return conv2d(inputs, n_inputs);
+    case HOST_FLOPS_MM:
+    case HOST_FLOPS_BMM: return matrix_product(inputs, n_inputs, 0);
+    case HOST_FLOPS_ADDMM:
+    case HOST_FLOPS_BADDBMM: return matrix_product(inputs, n_inputs, 1);
+    case HOST_FLOPS_CONV2D: return conv2d(inputs, n_inputs);
     default: return 0;
     }
 }

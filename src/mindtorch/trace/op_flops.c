@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  */
-#include "mindtorch/trace/flops.h"
+#include "mindtorch/trace/op_flops.h"
 
 #include "base/compiler.h"
-#include "base/flops.h"
+#include "hosts/flops.h"
 
 #include <mindtorch/tensor.h>
 
 uint64_t mt__flops_of(uint32_t rule, const mt_value *args, uint32_t n_args)
 {
-    mtb_flops_input inputs[MTB_FLOPS_INPUTS] = {{0}};
-    uint32_t n = n_args < MTB_FLOPS_INPUTS ? n_args : MTB_FLOPS_INPUTS;
-    if (MT_LIKELY(rule == MTB_FLOPS_NONE)) {
+    host_flops_input inputs[HOST_FLOPS_INPUTS] = {{0}};
+    uint32_t n = n_args < HOST_FLOPS_INPUTS ? n_args : HOST_FLOPS_INPUTS;
+    if (MT_LIKELY(rule == HOST_FLOPS_NONE)) {
         return 0;
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -23,5 +23,5 @@ uint64_t mt__flops_of(uint32_t rule, const mt_value *args, uint32_t n_args)
             inputs[i].n_integers = args[i].count;
         }
     }
-    return mtb_count_flops((mtb_flops)rule, inputs, n);
+    return host_count_flops((host_flops)rule, inputs, n);
 }
