@@ -93,14 +93,15 @@ typedef struct mtprof_op {
     /** In place of `inputs` where its id is not 0; left out, and counted as cut, when it is of
      * another epoch. The scalars are those of the list in order, those of nested lists included. */
     mtprof_inputs known;
-    const uint64_t *scalars; /**< their bits: integers, doubles, string ids */
+    const uint64_t *scalars; /**< their bits: integers, doubles */
     uint32_t n_scalars;
     uint32_t reserved;
 } mtprof_op;
 
 /**
  * Makes a list of inputs known to the recording, for hosts that recognize calls with the same
- * inputs themselves. Its id is 0 when nothing records inputs or there is no room for it.
+ * inputs themselves. Its id is 0 when nothing records inputs, there is no room for it, or it holds
+ * texts: give such a list with each op.
  */
 MTPROF_API mtprof_inputs mtprof_know_inputs(const mtprof_value *inputs, uint32_t count);
 

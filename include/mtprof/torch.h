@@ -44,7 +44,11 @@ typedef struct mtprof_torch_info {
 
 /** What to record beyond what recordings ask for. */
 enum mtprof_torch_option {
-    MTPROF_TORCH_OVERLOADS = 1 << 0 /**< overload names of ops ("Tensor" of aten::add.Tensor) */
+    MTPROF_TORCH_OVERLOADS = 1 << 0, /**< overload names of ops ("Tensor" of aten::add.Tensor) */
+    /** What torch annotates only while a profiler's state is set (parts of torch.compile): we set
+     * one, so that torch.profiler says "already enabled" meanwhile. A recording of allocations does
+     * the same. */
+    MTPROF_TORCH_ANNOTATIONS = 1 << 1
 };
 
 /**

@@ -8,7 +8,7 @@ import torch
 from mtprof import _mtprof
 from mtprof._warnings import warn
 
-OVERLOADS = 1  # enum mtprof_torch_option
+OVERLOADS, ANNOTATIONS = 1, 2  # enum mtprof_torch_option
 
 Info = collections.namedtuple("Info", "tier memory missing threads_refused inputs_unreadable")
 Info.__doc__ = """How torch is observed.
@@ -53,9 +53,9 @@ def info():
     return Info(tier, answer.memory, answer.missing.decode(), answer.refused, answer.unreadable)
 
 
-def set_overloads(on):
-    """Whether the names of overloads are recorded, from the next window on."""
-    _library.mtprof_torch_set_options(OVERLOADS if on else 0)
+def set_options(options):
+    """OVERLOADS, ANNOTATIONS: what is recorded from the next window on."""
+    _library.mtprof_torch_set_options(options)
 
 
 def attach():

@@ -58,7 +58,8 @@ class _OfTorch:
 
     def _observe(self, event):
         if event == 0:
-            _library.set_overloads(getattr(self.experimental_config, "capture_overload_names", False))
+            overloads = getattr(self.experimental_config, "capture_overload_names", False)
+            _library.set_options(_library.ANNOTATIONS | (_library.OVERLOADS if overloads else 0))
             place = _distributed()
             if place is not None:
                 self.add_metadata_json("distributedInfo", json.dumps(place))
@@ -66,9 +67,11 @@ class _OfTorch:
             self._enabled_torch = not _torch_profiler._is_profiler_enabled
             if self._enabled_torch:
                 _torch_profiler._run_on_profiler_start()
-        elif self._enabled_torch:
-            self._enabled_torch = False
-            _torch_profiler._run_on_profiler_stop()
+        else:
+            _library.set_options(0)
+            if self._enabled_torch:
+                self._enabled_torch = False
+                _torch_profiler._run_on_profiler_stop()
         super()._observe(event)
 
 

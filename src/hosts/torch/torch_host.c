@@ -28,9 +28,6 @@ static mtprof_status begin(void *context, mtprof_source *source, uint64_t wants)
     (void)context;
     (void)source;
     th__observers_remove(); /* a child of fork() has its parent's */
-    if ((wants & MTPROF_WANT_ALLOCS) != 0) {
-        th__memory_ask();
-    }
     th__observers_add(wants, __atomic_load_n(&host.options, __ATOMIC_RELAXED));
     return MTPROF_OK;
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Allocations: torch's allocators report to the object that a thread has in its place for the
- * profiler's state. Ours is one object for all threads and lives as long as the process.
+ * profiler's state. Ours is one object for all threads and lives as long as the process. Parts of
+ * torch that are written in Python annotate what they do only where that place is taken.
  *
  *   HM1  It is put there only where the place is empty. Another profiler's stays, and the thread is
  *        counted (mtprof_torch_info.refused).
  *   HM2  It is taken away by the thread that has it, while nothing else is in its way; elsewhere it
  *        stays, and answers that it wants no reports.
- *   HM3  A shared pointer without a count behind it is one that nobody counts or frees.
+ *   HM3  torch may take the object for a larger one of its own, with more functions and fields: what
+ *        it may read is there, functions that do nothing and zeros.
+ *   HM4  A shared pointer without a count behind it is one that nobody counts or frees.
  */
 #include "base/compiler.h"
 #include "hosts/torch/torch_impl.h"
@@ -66,10 +69,12 @@ static void destroy(void *self)
     (void)self;
 }
 
-static void *table[7]; /* of a C++ class; it begins at [2] */
+/* HM3. The table is that of a C++ class; it begins at [2]. */
+static void *table[64];
 static struct {
     void *const *table;
-} info = {&table[2]};
+    uint64_t zeros[511];
+} info = {.table = &table[2]};
 
 static void fill_table(void)
 {
@@ -81,11 +86,14 @@ static void fill_table(void)
     memcpy(&table[4], &reporter, sizeof reporter);
     memcpy(&table[5], &failure, sizeof failure);
     memcpy(&table[6], &enabled, sizeof enabled);
+    for (size_t i = 7; i < sizeof table / sizeof table[0]; i++) {
+        memcpy(&table[i], destroyers, sizeof destroyers[0]);
+    }
 }
 
 static bool push(void)
 {
-    void *shared[2] = {&info, NULL}; /* HM3 */
+    void *shared[2] = {&info, NULL}; /* HM4 */
     if (th__torch.debug_get(th__torch.debug_kind) != NULL) {
         return false;
     }

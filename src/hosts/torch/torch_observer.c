@@ -39,6 +39,7 @@ static struct {
 } observers;
 
 static uint32_t options_now;
+static bool takes_place; /* the object of torch_memory.c is wanted on every thread */
 
 /* ---- threads ---- */
 
@@ -167,15 +168,12 @@ static void read_details(const void *record, uint32_t scope, uint32_t epoch, mtp
 {
     if (th__fields.checked) {
         uint64_t sequence = field(record, th__fields.sequence);
-        uint64_t forward = field(record, th__fields.forward_thread);
         if (sequence != UINT64_MAX) {
+            uint64_t forward = field(record, th__fields.forward_thread);
+            uint32_t number = forward != 0 ? number_of(forward, epoch) : 0;
             op->sequence = sequence;
-            op->fields |= MTPROF_OP_SEQUENCE;
-        }
-        uint32_t number = forward != 0 ? number_of(forward, epoch) : 0;
-        if (number != 0) {
             op->forward_thread = number;
-            op->fields |= MTPROF_OP_FORWARD_THREAD;
+            op->fields |= MTPROF_OP_SEQUENCE | (number != 0 ? MTPROF_OP_FORWARD_THREAD : 0);
         }
     }
     if (scope != TH_SCOPE_FUNCTION && scope != TH_SCOPE_USER) {
@@ -244,7 +242,7 @@ MT_INLINE void **begin(void **context, const void *record, uint32_t scope)
     if (MT_UNLIKELY((gate & wants) == 0 || thread == NULL)) {
         return context;
     }
-    if ((gate & MTPROF_WANT_ALLOCS) != 0) {
+    if (takes_place) {
         uint32_t epoch = __atomic_load_n(&mtprof_i_epoch, __ATOMIC_RELAXED);
         if (MT_UNLIKELY(thread->memory_epoch != epoch)) {
             thread->memory_epoch = epoch;
@@ -314,6 +312,10 @@ void th__observers_add(uint64_t wants, uint32_t options)
     th__callback callback = {.end = end, .probability = 1};
     fill_table();
     options_now = options;
+    takes_place = (wants & MTPROF_WANT_ALLOCS) != 0 || (options & MTPROF_TORCH_ANNOTATIONS) != 0;
+    if (takes_place) {
+        th__memory_ask();
+    }
     callback.needs_inputs =
         th__fields.checked &&
         (wants & (MTPROF_WANT_INPUTS | MTPROF_WANT_TENSORS | MTPROF_WANT_FLOPS)) != 0;

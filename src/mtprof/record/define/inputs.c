@@ -167,6 +167,9 @@ int mtprof__inputs_match(const mtprof__cached_inputs *list, const mtprof_value *
         if (scalar) {
             uint64_t bits;
             memcpy(&bits, &value->of, sizeof bits);
+            if (MT_UNLIKELY(value->kind == MTPROF_INPUT_STRING)) {
+                bits = mtprof__string_here((uint32_t)value->of.text);
+            }
             mtprof__put(&scalars[n++], bits);
             continue;
         }

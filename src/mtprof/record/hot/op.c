@@ -27,7 +27,8 @@ static void batch_begin(mtprof__batch *b, uint32_t flags, uint32_t name, bool ha
 /* ---- records: written at `at`, which has room; they return where they end ---- */
 
 enum {
-    PIECE_TENSORS = (MTPROF__RECORD_MAX - 1) / 4 /* of one record; more take several */
+    PIECE_TENSORS = (MTPROF__RECORD_MAX - 1) / 4, /* of one record; more take several */
+    TEXT_DEPTH = 16                               /* of lists; what is deeper is not shown */
 };
 
 MT_INLINE uint64_t *put_scalars(uint64_t *at, const uint64_t *scalars, uint32_t count)
@@ -515,13 +516,26 @@ void mtprof_op_details(mtprof_token token, const mtprof_op *op)
     }
 }
 
+static bool holds_text(const mtprof_value *values, uint32_t count, int depth)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        bool list = values[i].kind == MTPROF_INPUT_LIST && values[i].of.items != NULL && depth > 0;
+        if (values[i].kind == MTPROF_INPUT_STRING ||
+            (list && holds_text(values[i].of.items, values[i].type, depth - 1))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 mtprof_inputs mtprof_know_inputs(const mtprof_value *inputs, uint32_t count)
 {
     mtprof_inputs known = {0, 0};
     uint64_t words[MTPROF__RECORD_MAX], scalars[MTPROF__RECORD_MAX];
     uint32_t n_words, n_scalars;
     uint64_t state;
-    bool wanted = inputs != NULL && count != 0 && mtprof_wants(MTPROF_WANT_INPUTS);
+    bool wanted = inputs != NULL && count != 0 && mtprof_wants(MTPROF_WANT_INPUTS) &&
+                  !holds_text(inputs, count, TEXT_DEPTH);
     mtprof__writer *w = wanted ? mtprof__enter_attached(&state, 0) : NULL;
     if (w == NULL) {
         return known;

@@ -203,6 +203,26 @@ TEST(every_kind_of_value)
                  "none");
 }
 
+/* The second op goes the fast way: its inputs are those of the first. */
+TEST(texts_of_the_recording_are_kept_each_time)
+{
+    mtprof_session *s = tv_start(INPUT_WANTS);
+    const mtprof_value value = {.kind = MTPROF_INPUT_STRING,
+                                .of.text = mtprof_intern_here("trunc", 5)};
+    mtprof_op op = {.struct_size = sizeof op, .inputs = &value, .n_inputs = 1};
+    for (int i = 0; i < 3; i++) {
+        mtprof_end(mtprof_op_begin(&site, &op));
+    }
+    CHECK_EQ_U64(mtprof_know_inputs(&value, 1).id, 0); /* its texts end with the recording */
+    trace_view *v = tv_finish(s, NULL);
+    for (uint64_t i = 0; i < 3; i++) {
+        const tv_record *p = tv_nth(v, MTPROF_REC_SCALARS, i);
+        REQUIRE(p != NULL);
+        CHECK_EQ_STR(tv_string(v, p->r.words[0]), "trunc");
+    }
+    tv_free(v);
+}
+
 TEST(scalars_have_types_too)
 {
     mtprof_value value = integer(1);

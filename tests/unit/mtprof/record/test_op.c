@@ -381,6 +381,36 @@ static void check_tensors(const trace_view *v, const tv_record *begin, uint32_t 
     CHECK_EQ_U64(seen, count);
 }
 
+/* The node's number is known when the scope around it is open already. */
+TEST(details_may_come_after_the_begin)
+{
+    static mtprof_site outer = MTPROF_SITE_INIT("outer", MTPROF_KIND_OP);
+    mtprof_op later = {.struct_size = sizeof later,
+                       .fields = MTPROF_OP_SEQUENCE | MTPROF_OP_FORWARD_THREAD | MTPROF_OP_FLOPS,
+                       .sequence = 41,
+                       .forward_thread = 3,
+                       .flops = 9}; /* not wanted here */
+    mtprof_op_details(5, &later);   /* nothing records */
+    mtprof_session *s = tv_start(MTPROF_WANT_OPS | MTPROF_WANT_DETAILS);
+    mtprof_token token = mtprof_begin(&outer);
+    mtprof_token inside = mtprof_begin(&outer);
+    mtprof_op_details(token, &later);
+    mtprof_op_details(0, &later);
+    mtprof_op_details(token, NULL);
+    mtprof_end(inside);
+    mtprof_end(token);
+    trace_view *v = tv_finish(s, NULL);
+    CHECK_EQ_U64(tv_count(v, MTPROF_REC_OPINFO), 1);
+    const tv_record *attach = tv_nth(v, MTPROF_REC_ATTACH, 0);
+    const tv_record *info = tv_nth(v, MTPROF_REC_OPINFO, 0);
+    REQUIRE(attach != NULL && info != NULL);
+    CHECK_EQ_U64(attach->r.words[0], mtprof_launch_key(token));
+    CHECK_EQ_U64(info->r.aux, MTPROF_OP_SEQUENCE | MTPROF_OP_FORWARD_THREAD);
+    CHECK_EQ_U64(info->r.words[0], 41);
+    CHECK_EQ_U64(info->r.words[1], 3);
+    tv_free(v);
+}
+
 TEST(all_tensors_of_an_op_are_kept_however_many)
 {
     static const uint32_t counts[] = {1, 8, 9, 63, 64, 101, 1000, 5000};
