@@ -22,6 +22,7 @@ for subject in binding composed repr nn optim data loading training schedules in
 done
 compare tests/peers/torch_profiles.py "$work/python"
 compare tests/peers/torch_memory.py "$work/memory"
+compare tests/peers/torch_host.py "$work/host"
 # The same programs on the simulated accelerator.
 export MINDTORCH_NPU=sim
 compare tests/peers/torch_training.py --device npu sgd adamw
