@@ -107,7 +107,7 @@ static void print_wants(const cli_facts *f)
             list_item(&column, name);
         }
     }
-    puts(column > LABEL ? "" : "not told");
+    puts(column > LABEL ? "" : "unknown");
 }
 
 static void print_marks(const cli_facts *f)

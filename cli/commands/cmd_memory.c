@@ -117,7 +117,7 @@ static void print_categories(const cli_peak *p)
     }
     fputs(known > 0 ? "\n" : "", stdout);
     if (p->unseen_bytes > 0) {
-        printf("  beside it %s that nothing used while it was recorded\n",
+        printf("  in addition %s that nothing used while it was recorded\n",
                cli_bytes((double)p->unseen_bytes).text);
     }
 }

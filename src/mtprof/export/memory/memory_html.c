@@ -224,7 +224,7 @@ static void write_summary(const page *p)
                      bytes_label(peak->total).text, moment_label(p, peak->time_ns).text);
     int64_t unseen = mtb_sub_sat(peak->allocated, peak->total);
     if (peak->allocated >= 0 && unseen > 0) {
-        mtb_write_format(w, "<span>beside it <b>%s</b> that nothing used</span>",
+        mtb_write_format(w, "<span>in addition <b>%s</b> that nothing used</span>",
                          bytes_label(unseen).text);
     }
     mtb_write_format(w,

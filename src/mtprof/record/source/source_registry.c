@@ -31,7 +31,7 @@ struct mtprof_source {
     mtprof__recording *recording;
     mtprof__stream stream;
     uint64_t stream_serial; /* of the recording that the stream belongs to */
-    uint64_t told;          /* activities pushed, and reported as lost, since it was registered */
+    uint64_t reports;       /* activities pushed, and reported as lost, since it was registered */
 };
 
 static mtb_lock list_lock = MTB_LOCK_INIT(MTB_RANK_SOURCES);
@@ -180,12 +180,12 @@ static void push_pair(mtprof_source *source)
     mtprof_push_clock_pair(source, best_time, best_ticks);
 }
 
-static uint64_t told_so_far(mtprof_source *source)
+static uint64_t reports_of(mtprof_source *source)
 {
     mtb_lock_acquire(&source->lock);
-    uint64_t told = source->told;
+    uint64_t reports = source->reports;
     mtb_lock_release(&source->lock);
-    return told;
+    return reports;
 }
 
 /*
@@ -196,14 +196,14 @@ static uint64_t told_so_far(mtprof_source *source)
 static bool wait_for_work(mtprof_source *source, uint64_t quiet_ns)
 {
     for (;;) {
-        uint64_t told = told_so_far(source);
+        uint64_t reports = reports_of(source);
         uint64_t began = mtprof__mono_ns();
         source->ops.flush(source->ops.context, quiet_ns);
         push_pair(source);
         if (quiet_ns == 0 || mtprof__mono_ns() - began < quiet_ns) {
             return true;
         }
-        if (told_so_far(source) == told) {
+        if (reports_of(source) == reports) {
             return false;
         }
     }
@@ -376,9 +376,10 @@ static void visit_stop(mtprof_source *source, void *context)
         return;
     }
     char message[256];
-    snprintf(message, sizeof message,
-             "source %.100s told nothing for %.1f s: work it was given is missing from the trace",
-             source->ops.name, (double)how->quiet_ns / 1e9);
+    snprintf(
+        message, sizeof message,
+        "source %.100s reported nothing for %.1f s: work it was given is missing from the trace",
+        source->ops.name, (double)how->quiet_ns / 1e9);
     mtprof__put_warning(how->recording, message);
     if (how->warn != NULL) {
         how->warn(how->user, MTPROF_EIO, message);
@@ -580,7 +581,7 @@ void mtprof_push_activity(mtprof_source *source, const mtprof_activity *activity
         return;
     }
     if (is_of_another(recording, a.launch_key)) {
-        source->told++; /* the device is alive */
+        source->reports++; /* the device is alive */
         mtb_lock_release(&source->lock);
         return;
     }
@@ -609,7 +610,7 @@ void mtprof_push_activity(mtprof_source *source, const mtprof_activity *activity
         record[n_words++] = mtprof__word0(MTPROF_REC_META, 2, type, a.meta[i].key);
         record[n_words++] = a.meta[i].value;
     }
-    source->told++;
+    source->reports++;
     if (answers_launch(&a)) {
         mtprof__store_count(recording->store, MTPROF_HEALTH_ACTIVITIES, 1);
     }
@@ -634,7 +635,7 @@ void mtprof_push_lost(mtprof_source *source, uint64_t count)
     uint64_t record[2] = {mtprof__word0(MTPROF_REC_LOST, 2, MTPROF_LOST_SOURCE, 0), count};
     mtprof__recording *recording = begin_push(source, 0);
     if (recording != NULL) {
-        source->told += count;
+        source->reports += count;
         mtprof__store_count(recording->store, MTPROF_LOST_SOURCE, count);
         end_push(source, record, 2, 0);
     }
