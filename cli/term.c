@@ -36,7 +36,7 @@ static bool want_colors(void)
 {
     const char *no_color = getenv("NO_COLOR");
     const char *term = getenv("TERM");
-    return cli_on_terminal() && (no_color == NULL || *no_color == '\0') &&
+    return isatty(STDOUT_FILENO) != 0 && (no_color == NULL || *no_color == '\0') &&
            (term == NULL || strcmp(term, "dumb") != 0);
 }
 
@@ -51,11 +51,6 @@ const char *cli_style(enum cli_style style)
                                             "\033[31m", "\033[32m", "\033[33m"};
     static_assert(sizeof sequences / sizeof *sequences == CLI_STYLE_COUNT, "one each");
     return colors ? sequences[style] : "";
-}
-
-bool cli_on_terminal(void)
-{
-    return isatty(STDOUT_FILENO) != 0;
 }
 
 uint32_t cli_term_width(void)

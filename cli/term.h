@@ -43,8 +43,7 @@ void cli_term_color(enum cli_color color);
 /* The sequence for standard output; "" where there are no colours. */
 const char *cli_style(enum cli_style style);
 
-/* Is standard output a terminal, and how wide is it (COLUMNS, else what it reports, else 80)? */
-bool cli_on_terminal(void);
+/* How wide standard output is: COLUMNS, else what its terminal reports, else 80. */
 uint32_t cli_term_width(void);
 
 /* "mtprof: …", a line on standard error; the hint is a second line for what to do. */

@@ -160,6 +160,13 @@ const char *cli_plural(uint64_t count)
     return count == 1 ? "" : "s";
 }
 
+void cli_print_count(uint64_t count, const char *noun, const char *what)
+{
+    if (count > 0) {
+        printf("  %s %s%s %s\n", cli_count(count).text, noun, cli_plural(count), what);
+    }
+}
+
 cli_quantity cli_change(double ratio)
 {
     cli_quantity q;

@@ -38,6 +38,8 @@ cli_quantity cli_signed_bytes(double bytes);
 cli_quantity cli_count(uint64_t count);
 /* "s" unless there is one of them. */
 const char *cli_plural(uint64_t count);
+/* Prints "  3 events " and what is said about them, a line; nothing where there are none. */
+void cli_print_count(uint64_t count, const char *noun, const char *what);
 /* "+12.3 %"; "0.0 %" where it rounds to that. */
 cli_quantity cli_change(double ratio);
 

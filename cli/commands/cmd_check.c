@@ -132,14 +132,12 @@ static void print_summary(const char *path, const mtprof_check_summary *s)
                cli_count(s->errors).text, cli_plural(s->errors), cli_style(CLI_PLAIN),
                cli_count(s->warnings).text, cli_plural(s->warnings));
     }
-    if (s->format == MTPROF_CHECK_MTT) {
-        printf("; .mtt trace, %s record%s, %s span%s, %s stream%s", cli_count(s->events).text,
-               cli_plural(s->events), cli_count(s->spans).text, cli_plural(s->spans),
-               cli_count(s->tracks).text, cli_plural(s->tracks));
-    } else if (s->format == MTPROF_CHECK_CHROME) {
-        printf("; Chrome JSON, %s event%s, %s span%s, %s track%s", cli_count(s->events).text,
-               cli_plural(s->events), cli_count(s->spans).text, cli_plural(s->spans),
-               cli_count(s->tracks).text, cli_plural(s->tracks));
+    if (s->format != MTPROF_CHECK_UNKNOWN) {
+        bool mtt = s->format == MTPROF_CHECK_MTT;
+        printf("; %s, %s %s%s, %s span%s, %s %s%s", mtt ? ".mtt trace" : "Chrome JSON",
+               cli_count(s->events).text, mtt ? "record" : "event", cli_plural(s->events),
+               cli_count(s->spans).text, cli_plural(s->spans), cli_count(s->tracks).text,
+               mtt ? "stream" : "track", cli_plural(s->tracks));
     }
     putchar('\n');
 }

@@ -243,26 +243,12 @@ static void print_summary(const job *j, const mtprof_export_report *r)
         printf(", %u files", r->files);
     }
     putchar('\n');
-    if (r->clamped > 0) {
-        printf("  %s event%s shortened so that tracks nest\n", cli_count(r->clamped).text,
-               cli_plural(r->clamped));
-    }
-    if (r->unordered > 0) {
-        printf("  %s event%s of equal times may be drawn inside out: too many\n",
-               cli_count(r->unordered).text, cli_plural(r->unordered));
-    }
-    if (r->folded > 0) {
-        printf("  %s event%s counted for a caller: their paths are too deep or too many\n",
-               cli_count(r->folded).text, cli_plural(r->folded));
-    }
-    if (r->left_out > 0) {
-        printf("  %s detail%s left out: more than the format's exporter keeps\n",
-               cli_count(r->left_out).text, cli_plural(r->left_out));
-    }
-    if (r->replaced > 0) {
-        printf("  %s byte%s of names and values replaced: no UTF-8\n", cli_count(r->replaced).text,
-               cli_plural(r->replaced));
-    }
+    cli_print_count(r->clamped, "event", "shortened so that tracks nest");
+    cli_print_count(r->unordered, "event", "of equal times may be drawn inside out: too many");
+    cli_print_count(r->folded, "event",
+                    "counted for a caller: their paths are too deep or too many");
+    cli_print_count(r->left_out, "detail", "left out: more than the format's exporter keeps");
+    cli_print_count(r->replaced, "byte", "of names and values replaced: no UTF-8");
 }
 
 static int run(const cli_call *call)

@@ -64,10 +64,8 @@ static void print_summary(const char *out, const mtprof_recover_summary *s)
     if (s->was_closed != 0 && s->problems == 0) {
         fputs("  the trace was closed and sound already; this is a copy\n", stdout);
     }
-    if (s->open_scopes > 0) {
-        printf("  %s event%s had begun and not ended: cut off where the trace ends\n",
-               cli_count(s->open_scopes).text, cli_plural(s->open_scopes));
-    }
+    cli_print_count(s->open_scopes, "event",
+                    "had begun and not ended: cut off where the trace ends");
     if (s->problems > 0) {
         printf("  %s damaged place%s: %s chunk%s left out, %s cut\n", cli_count(s->problems).text,
                cli_plural(s->problems), cli_count(s->chunks_lost).text, cli_plural(s->chunks_lost),

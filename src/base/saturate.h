@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sums, differences and products of 64-bit numbers that come from files: a result that does not fit
- * is replaced by the nearest number that does. Use these wherever a time, a duration or a count was
+ * Sums and differences of 64-bit numbers that come from files: a result that does not fit is
+ * replaced by the nearest number that does. Use these wherever a time, a duration or a count was
  * read from a trace, since a well-formed trace may hold any value.
  *
  * Times of a model are within MTB_TIME_MOST of 0 (146 years of nanoseconds), so the difference of
@@ -31,14 +31,6 @@ MT_INLINE int64_t mtb_sub_sat(int64_t a, int64_t b)
 {
     int64_t difference;
     return !__builtin_sub_overflow(a, b, &difference) ? difference : a < 0 ? INT64_MIN : INT64_MAX;
-}
-
-MT_INLINE int64_t mtb_mul_sat(int64_t a, int64_t b)
-{
-    int64_t product;
-    return !__builtin_mul_overflow(a, b, &product) ? product
-           : (a < 0) != (b < 0)                    ? INT64_MIN
-                                                   : INT64_MAX;
 }
 
 #endif /* BASE_SATURATE_H */

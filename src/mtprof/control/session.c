@@ -140,7 +140,7 @@ mtprof_status mtprof__session_refuse(const char *call, const mtprof_session *ses
     }
 }
 
-void mtprof__session_append_open(mtprof_session *s, uint64_t ticks)
+static void append_open(mtprof_session *s, uint64_t ticks)
 {
     uint64_t record[4] = {mtprof__word0(MTPROF_REC_WINDOW_OPEN, 4, 0, s->epoch), ticks, s->wants,
                           s->window | (uint64_t)s->step << 32};
@@ -180,7 +180,7 @@ void mtprof__session_open_gate(mtprof_session *s)
     uint64_t ticks = mtprof__ticks(); /* before any event of the epoch */
     s->epoch = mtprof__epoch_open((uint32_t)s->wants);
     mtb_lock_release(&mtprof__session_lock);
-    mtprof__session_append_open(s, ticks);
+    append_open(s, ticks);
 }
 
 /* Copies counters into the trace, where they outlive us. */

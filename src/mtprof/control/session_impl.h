@@ -63,7 +63,6 @@ void mtprof__session_give_up(mtprof_session *session);
 /* For the owner of the session (SES2). */
 void mtprof__session_open_gate(mtprof_session *s);
 void mtprof__session_shut_gate(mtprof_session *s, uint32_t how);
-void mtprof__session_append_open(mtprof_session *s, uint64_t ticks);
 /* At end_ticks; reserves correlation ids for so many begins (docs/format.md 3.6). */
 void mtprof__session_append_close(mtprof_session *s, uint32_t how, uint64_t begins);
 /* Store, recording and helper; the session's own is left alone. */

@@ -88,24 +88,18 @@ static int view_stack(void *context, const mtprof_row *row, const mtprof_text **
     return render_frames(view, *n);
 }
 
-static int view_given(mtprof__averages_view *view, const mtprof_given_rows *given,
-                      mtprof__table_input *input)
+static void view_given(mtprof__averages_view *view, const mtprof_given_rows *given,
+                       mtprof__table_input *input)
 {
+    input->stack = view_given_stack;
+    input->device = given->device_type;
+    input->memory = given->memory != 0;
+    input->flops = given->flops != 0;
     if (given->health != NULL) {
         mtb_read_struct(&view->health, given->health);
+    } else {
+        input->health = NULL;
     }
-    *input = (mtprof__table_input){
-        .n_rows = view->averages->n_rows,
-        .context = view,
-        .row = view_row,
-        .stack = view_given_stack,
-        .device = given->device_type,
-        .memory = given->memory != 0,
-        .flops = given->flops != 0,
-        .events = view->averages->is_events,
-        .health = given->health != NULL ? &view->health : NULL,
-    };
-    return 0;
 }
 
 int mtprof__averages_view_init(mtprof__averages_view *view, const mtprof_averages *averages,
@@ -115,26 +109,27 @@ int mtprof__averages_view_init(mtprof__averages_view *view, const mtprof_average
     const mtprof__source_columns *c = &grouper->columns;
     mtprof_model_info info = {.struct_size = sizeof info};
     *view = (mtprof__averages_view){.averages = (mtprof_averages *)(uintptr_t)averages};
-    if (averages->is_given) {
-        return view_given(view, &averages->given, input);
-    }
-    view->health.struct_size = sizeof view->health;
-    MT_TRY(mtprof_model_get_info(grouper->model, &info));
-    MT_TRY(mtprof_model_get_health(grouper->model, &view->health));
     *input = (mtprof__table_input){
         .n_rows = averages->n_rows,
         .context = view,
         .row = view_row,
-        .stack = view_stack,
-        .quantile = view_quantile,
-        .model = grouper->model,
-        .device = info.device_type,
-        .memory = (info.wants & (MTPROF_WANT_MEMORY | MTPROF_WANT_ALLOCS)) != 0 ||
-                  c->self_cpu_memory != NULL || c->self_device_memory != NULL,
-        .flops = (info.wants & MTPROF_WANT_FLOPS) != 0 || c->flops != NULL,
         .events = averages->is_events,
         .health = &view->health,
     };
+    if (averages->is_given) {
+        view_given(view, &averages->given, input);
+        return 0;
+    }
+    view->health.struct_size = sizeof view->health;
+    MT_TRY(mtprof_model_get_info(grouper->model, &info));
+    MT_TRY(mtprof_model_get_health(grouper->model, &view->health));
+    input->stack = view_stack;
+    input->quantile = view_quantile;
+    input->model = grouper->model;
+    input->device = info.device_type;
+    input->memory = (info.wants & (MTPROF_WANT_MEMORY | MTPROF_WANT_ALLOCS)) != 0 ||
+                    c->self_cpu_memory != NULL || c->self_device_memory != NULL;
+    input->flops = (info.wants & MTPROF_WANT_FLOPS) != 0 || c->flops != NULL;
     return 0;
 }
 

@@ -191,20 +191,16 @@ static void write_json_health(const mtprof_health *health, mtb_writer *writer)
     };
     mtb_write_literal(writer, "{");
     for (size_t i = 0; i < MT_COUNT(counters); i++) {
-        mtb_write_text(writer, i != 0 ? ", \"" : "\"");
-        mtb_write_text(writer, counters[i].name);
-        mtb_write_literal(writer, "\": ");
-        mtb_write_u64(writer, counters[i].value);
+        mtb_write_format(writer, "%s\"%s\": %llu", i != 0 ? ", " : "", counters[i].name,
+                         (unsigned long long)counters[i].value);
     }
     mtb_write_literal(writer, ", \"lost_by\": {");
-    bool is_first = true;
+    const char *joint = "";
     for (uint32_t cause = 0; cause < MTPROF_HEALTH_LOST_END; cause++) {
         if (h->lost_by[cause] != 0) {
-            mtb_write_text(writer, is_first ? "\"" : ", \"");
-            mtb_write_text(writer, mtprof_lost_cause(cause));
-            mtb_write_literal(writer, "\": ");
-            mtb_write_u64(writer, h->lost_by[cause]);
-            is_first = false;
+            mtb_write_format(writer, "%s\"%s\": %llu", joint, mtprof_lost_cause(cause),
+                             (unsigned long long)h->lost_by[cause]);
+            joint = ", ";
         }
     }
     mtb_write_literal(writer, "}}");
