@@ -19,15 +19,17 @@ from mtprof import _mtprof, profiler as _profiler
 from mtprof.run.imports import Imports, Steps
 from mtprof.schedules import _Schedule
 
-_TABLE_BYTES = 1 << 28  # a larger trace is not read for the summary: the program's end would wait for it
+_TABLE_BYTES = 1 << 27  # a larger trace is not read for the summary: the program's end would wait for it
 
 
 def say(text):
     """A text on the program's first standard error, if that is still there."""
     try:
         sys.stderr.flush()
+        if sys.stdout.isatty():
+            sys.stdout.flush()  # what the program printed comes first; elsewhere the interpreter does it soon
     except Exception:
-        pass  # it is the program's, and may be anything
+        pass  # they are the program's, and may be anything
     try:
         sys.__stderr__.write(text)
         sys.__stderr__.flush()

@@ -201,7 +201,7 @@ def _python_options():
     options = sys.orig_argv[1:len(sys.orig_argv) - len(sys.argv)]
     if getattr(sys.modules["__main__"], "__spec__", None) is not None and options and options[-1].endswith("m"):
         options[-1] = options[-1][:-1]  # -m and the options that it shares a word with
-    return [word for word in options if word != "-"]
+    return [word for word in options if word not in ("-", "-c")]  # -c: of a program that calls main()
 
 
 def _settings(given, program):
