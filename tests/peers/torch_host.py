@@ -242,8 +242,9 @@ def events(prof):
         while parent is not None:
             depth, parent = depth + 1, parent.cpu_parent
         by_thread[event.thread].append({
-            "name": event.name, "depth": depth, "scope": 0 if event.name.startswith(MARKED) else event.scope, "shapes": event.input_shapes,
-            "inputs": without_texts(event.concrete_inputs), "sequence": event.sequence_nr - first if event.sequence_nr >= 0 else -1,
+            "name": event.name, "depth": depth, "scope": 0 if event.name.startswith(MARKED) else event.scope,
+            "shapes": event.input_shapes, "inputs": without_texts(event.concrete_inputs),
+            "sequence": event.sequence_nr - first if event.sequence_nr >= 0 else -1,
             "has forward": event.fwd_thread not in (None, 0), "flops": event.flops or 0,
             "memory": event.cpu_memory_usage, "self memory": event.self_cpu_memory_usage,
             "async": event.is_async})
@@ -297,7 +298,7 @@ def compare(program, folder, score):
     theirs = run(program, torch.profiler.profile, **flags)
     ours = run(program, mtprof.torch.profile)
     lists = events(ours), events(theirs)
-    score.check(f"{name}: events of each thread", [len(found) for found in lists[0]], [len(found) for found in lists[1]])
+    score.check(f"{name}: events of each thread", *([len(found) for found in both] for both in lists))
     for thread, (mine, other) in enumerate(zip(*lists)):
         if not score.check(f"{name}: names of thread {thread}", [e["name"] for e in mine], [e["name"] for e in other]):
             continue

@@ -8,8 +8,8 @@
  *        counted (mtprof_torch_info.refused).
  *   HM2  It is taken away by the thread that has it, while nothing else is in its way; elsewhere it
  *        stays, and answers that it wants no reports.
- *   HM3  torch may take the object for a larger one of its own, with more functions and fields: what
- *        it may read is there, functions that do nothing and zeros.
+ *   HM3  torch may take the object for a larger one of its own, with more functions and fields.
+ *        They are there: functions that do nothing, and zeros.
  *   HM4  A shared pointer without a count behind it is one that nobody counts or frees.
  */
 #include "base/compiler.h"
