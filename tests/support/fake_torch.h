@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A libtorch_cpu.so of our own: the functions that src/hosts/torch finds by symbol, with records
+ * laid out as real torch has them, or wilfully otherwise. Its tensors are nothing but sizes.
+ */
+#ifndef TESTS_SUPPORT_FAKE_TORCH_H
+#define TESTS_SUPPORT_FAKE_TORCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* How records are laid out; set before mtprof_torch_attach(). */
+typedef struct fake_layout {
+    int32_t shift;        /* added to the offset of every field of a record */
+    int32_t inputs_shift; /* to that of the inputs alone */
+    uint32_t object_head; /* 16 or 24 */
+    bool wild;            /* inputs point nowhere */
+    bool silent;          /* clone() runs no op inside */
+} fake_layout;
+
+enum fake_kind {
+    FAKE_NONE,
+    FAKE_TENSOR,
+    FAKE_REAL,
+    FAKE_INT,
+    FAKE_BOOL,
+    FAKE_TEXT,
+    FAKE_LIST,
+    FAKE_OTHER /* a tag that we do not know */
+};
+
+typedef struct fake_input {
+    enum fake_kind kind;
+    uint32_t n; /* TENSOR: dimensions; LIST: items */
+    const int64_t *sizes;
+    int64_t integer;
+    double real;
+    const char *text;
+    const struct fake_input *items;
+    const void *tensor; /* TENSOR: this one */
+} fake_input;
+
+typedef struct fake_op {
+    const char *name;
+    uint32_t scope;
+    int64_t sequence; /* -1: none */
+    uint64_t forward;
+    uint32_t n_inputs;
+    const fake_input *inputs;
+} fake_op;
+
+/* What fake_torch_begin() gives and fake_torch_end() takes; may end on another thread. */
+typedef struct fake_running fake_running;
+
+/* The fake's own functions: dlsym("fake_torch_face"). */
+typedef struct fake_torch {
+    fake_layout *layout;
+    fake_running *(*begin)(const fake_op *op);
+    void (*end)(fake_running *running);
+    uint32_t (*n_observers)(void);
+    bool (*copies_inputs)(void); /* an observer needs them */
+} fake_torch;
+
+#endif /* TESTS_SUPPORT_FAKE_TORCH_H */
