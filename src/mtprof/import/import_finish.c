@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "mtprof/import/import_impl.h"
+#include "mtprof/model/facts/event_kinds.h"
 
 #include <string.h>
 
@@ -173,14 +174,9 @@ static int set_memory_devices(mtprof__import *import)
  * another kind, which may be the same. */
 static bool is_host_of_links(const mtprof__import *import, uint8_t kind)
 {
-    switch (kind) {
-    case MTPROF_EVENT_KIND_OP:
-    case MTPROF_EVENT_KIND_SCOPE:
-    case MTPROF_EVENT_KIND_STEP: return true;
-    case MTPROF_EVENT_KIND_FUNCTION:
-    case MTPROF_EVENT_KIND_RUNTIME: return import->is_ours && !import->two_id_families;
-    default: return false;
-    }
+    bool ours = import->is_ours && !import->two_id_families;
+    return mtprof__kind_in(kind, MTPROF__KINDS_OWNER) ||
+           (ours && (kind == MTPROF_EVENT_KIND_FUNCTION || kind == MTPROF_EVENT_KIND_RUNTIME));
 }
 
 static int add_hosts_of(const mtprof__import *import, mtprof__run *run)

@@ -136,25 +136,13 @@ int mtprof__import_point(mtprof__import *import, uint8_t kind, uint32_t track, i
                          mtprof__event **out)
 {
     *out = NULL;
-    if (!mtb_grow((void **)&import->points, &import->points_capacity, import->n_points + 1,
-                  sizeof *import->points)) {
+    mtprof__event point = mtprof__event_at(MTPROF__EDGE_POINT, kind, at_ns, at_ns);
+    point.track = track;
+    if (!mtb_append(import->points, import->n_points, import->points_capacity, &point)) {
         return mtb_fail(MTPROF_ENOMEM, "open trace: no memory for %zu points",
                         import->n_points + 1);
     }
-    mtprof__event *point = &import->points[import->n_points++];
-    *point = (mtprof__event){
-        .edge = MTPROF__EDGE_POINT,
-        .kind = kind,
-        .track = track,
-        .step = -1,
-        .start_ns = at_ns,
-        .end_ns = at_ns,
-        .shown_start_ns = at_ns,
-        .shown_end_ns = at_ns,
-        .index = UINT64_MAX,
-        .reserved_bytes = -1,
-    };
     mtprof__import_seen(import, at_ns, at_ns);
-    *out = point;
+    *out = &import->points[import->n_points - 1];
     return MTPROF_OK;
 }

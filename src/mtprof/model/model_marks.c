@@ -5,17 +5,12 @@
  */
 #include "base/fail.h"
 #include "mtprof/model/events/event.h"
+#include "mtprof/model/facts/event_kinds.h"
 #include "mtprof/model/model_impl.h"
 
 enum {
     REPORT_EVERY = 1 << 16 /* edges between two calls of the progress function */
 };
-
-static bool is_mark(const mtprof__event *event)
-{
-    return event->kind == MTPROF_EVENT_KIND_INSTANT || event->kind == MTPROF_EVENT_KIND_COUNTER ||
-           event->kind == MTPROF_EVENT_KIND_FLOW;
-}
 
 static mtprof_mark mark_of(const mtprof__event *event)
 {
@@ -58,7 +53,7 @@ mtprof_status mtprof_model_visit_marks(mtprof_model *model, mtprof_mark_visitor 
     mtprof__events_skip_begins(events);
     int status = mtprof__events_next(events, &event);
     while (status == MTPROF_OK) {
-        if (is_mark(event)) {
+        if (mtprof__kind_in(event->kind, MTPROF__KINDS_MARK)) {
             mtprof_mark mark = mark_of(event);
             if (visitor(user, &mark) != 0) {
                 status = mtb_fail(MTPROF_ECALLBACK, "model marks: stopped by the visitor");

@@ -4,14 +4,13 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "mtprof/read/trace_bytes.h"
 
 #include <mtprof/format.h>
 #include <mtprof/status.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -39,18 +38,8 @@ static bool looks_like_json(const mtprof__any_file *file)
 int mtprof__any_file_open(mtprof__any_file *file, const char *task, const char *path)
 {
     *file = (mtprof__any_file){.task = task, .path = path};
-    /* O_NONBLOCK: opening a FIFO must not wait for its writer. Regular files ignore it. */
-    file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    struct stat info;
-    if (file->fd < 0 || fstat(file->fd, &info) != 0) {
-        return mtb_fail_errno(MTPROF_EIO, errno, "%s: %s", task, path);
-    }
-    if (!S_ISREG(info.st_mode)) {
-        return mtb_fail(MTPROF_EIO, "%s: %s is %s, expected a regular file", task, path,
-                        S_ISDIR(info.st_mode) ? "a directory" : "no file on disk");
-    }
-    file->file_bytes = (uint64_t)info.st_size;
-    ssize_t n = pread(file->fd, file->head, sizeof file->head, 0);
+    MT_TRY(mtprof__open_regular(task, path, &file->fd, &file->file_bytes));
+    int64_t n = mtprof__read_at(file->fd, file->head, sizeof file->head, 0);
     if (n < 0) {
         return mtb_fail_errno(MTPROF_EIO, errno, "%s: read %s", task, path);
     }
@@ -118,10 +107,7 @@ int mtprof__any_file_begin(mtprof__any_file *file)
 
 static int read_bytes(mtprof__any_file *file, void *buffer, size_t room, size_t *made)
 {
-    ssize_t n;
-    do {
-        n = pread(file->fd, buffer, room, (off_t)file->read_bytes);
-    } while (n < 0 && errno == EINTR);
+    int64_t n = mtprof__read_at(file->fd, buffer, room, file->read_bytes);
     if (n < 0) {
         return mtb_fail_errno(MTPROF_EIO, errno, "%s: %s: read at byte %llu", file->task,
                               file->path, (unsigned long long)file->read_bytes);

@@ -18,14 +18,19 @@ struct bytes_file {
     int fd;
 };
 
-static int64_t file_read(void *context, uint64_t offset, void *buffer, size_t length)
+int64_t mtprof__read_at(int fd, void *buffer, size_t length, uint64_t offset)
 {
-    const struct bytes_file *file = context;
     ssize_t n;
     do {
-        n = pread(file->fd, buffer, length, (off_t)offset);
+        n = pread(fd, buffer, length, (off_t)offset);
     } while (n < 0 && errno == EINTR);
-    return n < 0 ? -(int64_t)errno : (int64_t)n;
+    return (int64_t)n;
+}
+
+static int64_t file_read(void *context, uint64_t offset, void *buffer, size_t length)
+{
+    int64_t n = mtprof__read_at(((const struct bytes_file *)context)->fd, buffer, length, offset);
+    return n < 0 ? -(int64_t)errno : n;
 }
 
 static uint64_t file_size(void *context)
@@ -65,31 +70,33 @@ static const char *kind_name(mode_t mode)
     }
 }
 
-static int check_regular(int fd, const char *path)
+int mtprof__open_regular(const char *task, const char *path, int *fd, uint64_t *size)
 {
+    /* O_NONBLOCK: opening a FIFO must not wait for its writer. Regular files ignore it. */
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     struct stat info;
-    if (fstat(fd, &info) != 0) {
-        return mtb_fail_errno(MTPROF_EIO, errno, "open trace: %s", path);
+    int status = MTPROF_OK;
+    if (*fd < 0 || fstat(*fd, &info) != 0) {
+        status = mtb_fail_errno(MTPROF_EIO, errno, "%s: %s", task, path);
+    } else if (!S_ISREG(info.st_mode)) {
+        status = mtb_fail(MTPROF_EIO, "%s: %s is %s, expected a regular file", task, path,
+                          kind_name(info.st_mode));
+    } else {
+        *size = (uint64_t)info.st_size;
+        return MTPROF_OK;
     }
-    if (!S_ISREG(info.st_mode)) {
-        return mtb_fail(MTPROF_EIO, "open trace: %s is %s, expected a regular file", path,
-                        kind_name(info.st_mode));
+    if (*fd >= 0) {
+        close(*fd);
     }
-    return MTPROF_OK;
+    *fd = -1;
+    return status;
 }
 
 int mtprof__bytes_open_file(mtprof__bytes *out, const char *path)
 {
-    /* O_NONBLOCK: opening a FIFO must not wait for its writer. Regular files ignore it. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) {
-        return mtb_fail_errno(MTPROF_EIO, errno, "open trace: %s", path);
-    }
-    int status = check_regular(fd, path);
-    if (status != MTPROF_OK) {
-        close(fd);
-        return status;
-    }
+    int fd;
+    uint64_t size;
+    MT_TRY(mtprof__open_regular("open trace", path, &fd, &size));
     struct bytes_file *file = mtb_calloc(1, sizeof *file);
     if (file == NULL) {
         close(fd);

@@ -26,6 +26,11 @@ typedef struct mtprof__bytes {
  * has the close function if there was one. */
 int mtprof__bytes_init(mtprof__bytes *out, const mtprof_bytes *calls);
 
+/* Opens a regular file: its descriptor (-1: none), and its size. `task` begins the message. Fails
+ * with EIO. */
+int mtprof__open_regular(const char *task, const char *path, int *fd, uint64_t *size);
+/* pread, again where a signal came. */
+int64_t mtprof__read_at(int fd, void *buffer, size_t length, uint64_t offset);
 /* Opens a regular file for pread. Fails with EIO, ENOMEM. */
 int mtprof__bytes_open_file(mtprof__bytes *out, const char *path);
 

@@ -193,6 +193,12 @@ static void write_process(mtprof__chrome *chrome, int64_t pid, mtprof_text name,
     write_name_event(chrome, "process_sort_index", pid, 0, NULL, sort);
 }
 
+static void write_track_name(mtprof__chrome *chrome, int64_t pid, int64_t tid, mtprof_text name)
+{
+    write_name_event(chrome, "thread_name", pid, tid, &name, 0);
+    write_name_event(chrome, "thread_sort_index", pid, tid, NULL, tid);
+}
+
 /* A thread without a name shows its process's name, which the system gives it. */
 static void write_thread(mtprof__chrome *chrome, int64_t pid, int64_t tid, mtprof_text name)
 {
@@ -207,18 +213,14 @@ static void write_thread(mtprof__chrome *chrome, int64_t pid, int64_t tid, mtpro
     } else {
         n = snprintf(text, sizeof text, "thread %lld", (long long)tid);
     }
-    mtprof_text shown = {text, (size_t)n};
-    write_name_event(chrome, "thread_name", pid, tid, &shown, 0);
-    write_name_event(chrome, "thread_sort_index", pid, tid, NULL, tid);
+    write_track_name(chrome, pid, tid, (mtprof_text){text, (size_t)n});
 }
 
 static void write_stream(mtprof__chrome *chrome, const mtprof__chrome_track *track)
 {
     char text[64];
     int n = snprintf(text, sizeof text, "stream %lld ", (long long)track->tid);
-    mtprof_text shown = {text, (size_t)n};
-    write_name_event(chrome, "thread_name", track->pid, track->tid, &shown, 0);
-    write_name_event(chrome, "thread_sort_index", track->pid, track->tid, NULL, track->tid);
+    write_track_name(chrome, track->pid, track->tid, (mtprof_text){text, (size_t)n});
 }
 
 /* Whether an earlier track that was seen has the same process. */

@@ -453,15 +453,10 @@ static int write_event(mtprof__perfetto *x, const mtprof__event *event)
 static MT_COLD int write_step(mtprof__perfetto *x, const mtprof__plain_step *step, uint32_t track,
                               uint64_t id)
 {
-    mtprof__event event = {.edge = step->edge,
-                           .kind = step->kind,
-                           .flags = step->flags,
-                           .track = track,
-                           .name = step->name,
-                           .start_ns = step->ns,
-                           .end_ns = step->ns,
-                           .shown_start_ns = step->ns,
-                           .shown_end_ns = step->ns};
+    mtprof__event event = mtprof__event_at(step->edge, step->kind, step->ns, step->ns);
+    event.flags = step->flags;
+    event.track = track;
+    event.name = step->name;
     if (step->edge == MTPROF__EDGE_BEGIN) {
         event.name_text = mtprof_model_name(x->job->model, step->name);
         event.correlation = event.owner = id;

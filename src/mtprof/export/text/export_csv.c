@@ -12,6 +12,7 @@
 #include "mtprof/export/json_text.h"
 #include "mtprof/export/protobuf.h"
 #include "mtprof/export/text/export_text.h"
+#include "mtprof/model/facts/event_kinds.h"
 #include "mtprof/model/text/inputs_text.h"
 #include "mtprof/model/text/stack_text.h"
 
@@ -96,12 +97,6 @@ static void put_memory_device(csv_export *x, const mtprof__event *event, uint32_
 {
     (void)field;
     put_device_name(x, event->payload->memory_device);
-}
-
-static bool is_mark(const mtprof__event *event)
-{
-    return event->kind == MTPROF_EVENT_KIND_INSTANT || event->kind == MTPROF_EVENT_KIND_COUNTER ||
-           event->kind == MTPROF_EVENT_KIND_FLOW;
 }
 
 static void put_value(csv_export *x, const mtprof__event *event, uint32_t field)
@@ -231,7 +226,7 @@ static void write_line(csv_export *x, const mtprof__event *event, int64_t end_ns
         }
     }
     mtb_write_literal(w, "\r\n");
-    x->job->report.events += is_mark(event) ? 0 : 1;
+    x->job->report.events += mtprof__kind_in(event->kind, MTPROF__KINDS_MARK) ? 0 : 1;
 }
 
 static void write_event(csv_export *x, const mtprof__event *event)
@@ -242,7 +237,8 @@ static void write_event(csv_export *x, const mtprof__event *event)
     case MTPROF__EDGE_SPAN: write_line(x, event, event->end_ns); break;
     default:
         if (event->kind == MTPROF_EVENT_KIND_LAUNCH ||
-            event->kind == MTPROF_EVENT_KIND_OUT_OF_MEMORY || is_mark(event)) {
+            event->kind == MTPROF_EVENT_KIND_OUT_OF_MEMORY ||
+            mtprof__kind_in(event->kind, MTPROF__KINDS_MARK)) {
             write_line(x, event, event->start_ns);
         }
         break;

@@ -19,6 +19,7 @@
 #include "base/saturate.h"
 #include "mtprof/export/export_impl.h"
 #include "mtprof/format/input_words.h"
+#include "mtprof/model/facts/event_kinds.h"
 #include "mtprof/model/text/tensor_words.h"
 
 #include <mtprof/format.h>
@@ -425,8 +426,7 @@ static uint64_t forward_parent(const execution *e, uint64_t self, uint32_t threa
 
 static bool is_node(const mtprof__event *event)
 {
-    return event->kind == MTPROF_EVENT_KIND_OP || event->kind == MTPROF_EVENT_KIND_SCOPE ||
-           event->kind == MTPROF_EVENT_KIND_STEP;
+    return mtprof__kind_in(event->kind, MTPROF__KINDS_OWNER);
 }
 
 static int node_begin(execution *e, const mtprof__event *event)

@@ -151,6 +151,21 @@ typedef struct mtprof__event {
 
 #define MTPROF__NAME_INLINE UINT32_MAX
 
+/* An event of which no more is known than when it was. */
+MT_INLINE mtprof__event mtprof__event_at(uint8_t edge, uint8_t kind, int64_t start_ns,
+                                         int64_t end_ns)
+{
+    return (mtprof__event){.edge = edge,
+                           .kind = kind,
+                           .step = -1,
+                           .start_ns = start_ns,
+                           .end_ns = end_ns,
+                           .shown_start_ns = start_ns,
+                           .shown_end_ns = end_ns,
+                           .index = UINT64_MAX,
+                           .reserved_bytes = -1};
+}
+
 typedef struct mtprof__events mtprof__events;
 
 /* What a stream had to change or leave out; valid at its end. */

@@ -55,17 +55,11 @@ static void fill_event(mtprof__record_events *r, const mtprof__work *work,
                        mtprof__payload_store *payload)
 {
     mtprof__event *event = &r->event;
-    memset(event, 0, sizeof *event);
-    event->edge = MTPROF__EDGE_SPAN;
-    event->kind = work->kind;
+    *event = mtprof__event_at(MTPROF__EDGE_SPAN, work->kind, work->start_ns, work->end_ns);
     event->queue = work->queue;
-    event->start_ns = event->shown_start_ns = work->start_ns;
-    event->end_ns = event->shown_end_ns = work->end_ns;
     event->step = mtprof__step_at(&r->steps, work->start_ns);
-    event->index = UINT64_MAX;
     event->source_id = work->source_id;
     event->bytes = (int64_t)work->bytes;
-    event->reserved_bytes = -1;
     if (work->string == 0 && mtprof__payload_name(payload, &event->name_text)) {
         event->name = MTPROF__NAME_INLINE;
     } else {
@@ -290,22 +284,17 @@ int mtprof__device_annotations(mtprof__record_events *r, const mtprof__event **e
     const mtprof__annotation *annotation = r->annotation;
     const mtprof__queue_span *span = &annotation->spans[r->annotation_span++];
     mtprof__event *shown = &r->event;
-    memset(shown, 0, sizeof *shown);
-    shown->edge = MTPROF__EDGE_SPAN;
-    shown->kind = MTPROF_EVENT_KIND_ANNOTATION;
+    *shown = mtprof__event_at(MTPROF__EDGE_SPAN, MTPROF_EVENT_KIND_ANNOTATION, span->start_ns,
+                              span->end_ns);
     shown->device = (uint8_t)span->device;
     shown->track = span->track;
     shown->queue = span->queue;
     shown->name = annotation->name;
     shown->name_text = annotation->text;
     shown->step = annotation->step;
-    shown->start_ns = span->start_ns;
-    shown->end_ns = span->end_ns;
     shown->shown_start_ns = span->shown_start_ns;
     shown->shown_end_ns = span->shown_end_ns;
-    shown->index = UINT64_MAX;
     shown->correlation = shown->owner = annotation->correlation;
-    shown->reserved_bytes = -1;
     r->head.totals.events++;
     *event = shown;
     return show_annotation(r, shown);

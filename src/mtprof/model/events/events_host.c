@@ -510,14 +510,8 @@ static int begin_point(mtprof__record_events *r, mtprof__slot_context *c, uint8_
 {
     mtprof__event *event = &r->event;
     const mtprof__slot *slot = &c->slot;
-    memset(event, 0, sizeof *event);
-    event->edge = MTPROF__EDGE_POINT;
-    event->kind = kind;
-    event->start_ns = event->end_ns = slot->ns;
-    event->shown_start_ns = event->shown_end_ns = slot->ns;
+    *event = mtprof__event_at(MTPROF__EDGE_POINT, kind, slot->ns, slot->ns);
     event->step = mtprof__step_at(&c->steps, slot->ns);
-    event->index = UINT64_MAX;
-    event->reserved_bytes = -1;
     if (slot->at != MTPROF__NO_SCOPE) {
         event->parent = scope_id(r, c, slot->at);
     }
