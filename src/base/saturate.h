@@ -33,4 +33,7 @@ MT_INLINE int64_t mtb_sub_sat(int64_t a, int64_t b)
     return !__builtin_sub_overflow(a, b, &difference) ? difference : a < 0 ? INT64_MIN : INT64_MAX;
 }
 
+/* Less than 0, 0 or more than 0, for qsort(): which of two numbers of one type comes first. */
+#define mtb_order(a, b) (((a) > (b)) - ((a) < (b)))
+
 #endif /* BASE_SATURATE_H */

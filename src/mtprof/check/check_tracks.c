@@ -160,16 +160,10 @@ static int compare_spans(const void *a, const void *b)
 {
     const mtprof__check_span *left = a;
     const mtprof__check_span *right = b;
-    if (left->track != right->track) {
-        return left->track < right->track ? -1 : 1;
-    }
-    if (left->start_ns != right->start_ns) {
-        return left->start_ns < right->start_ns ? -1 : 1;
-    }
-    if (left->end_ns != right->end_ns) {
-        return left->end_ns > right->end_ns ? -1 : 1;
-    }
-    return left->offset < right->offset ? -1 : left->offset > right->offset;
+    int order = mtb_order(left->track, right->track);
+    order = order != 0 ? order : mtb_order(left->start_ns, right->start_ns);
+    order = order != 0 ? order : mtb_order(right->end_ns, left->end_ns);
+    return order != 0 ? order : mtb_order(left->offset, right->offset);
 }
 
 static mtb_json_place span_place(const mtprof__check_span *span)
@@ -220,14 +214,9 @@ static int compare_flows(const void *a, const void *b)
 {
     const mtprof__check_flow *left = a;
     const mtprof__check_flow *right = b;
-    if (left->key != right->key) {
-        return left->key < right->key ? -1 : 1;
-    }
-    int order = phase_order(left->phase) - phase_order(right->phase);
-    if (order != 0) {
-        return order;
-    }
-    return left->offset < right->offset ? -1 : left->offset > right->offset;
+    int order = mtb_order(left->key, right->key);
+    order = order != 0 ? order : phase_order(left->phase) - phase_order(right->phase);
+    return order != 0 ? order : mtb_order(left->offset, right->offset);
 }
 
 static mtb_json_place flow_place(const mtprof__check_flow *flow)

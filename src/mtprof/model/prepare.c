@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/saturate.h"
 #include "mtprof/format/texts.h"
 #include "mtprof/model/step_clock.h"
 #include "mtprof/read/reader_impl.h"
@@ -141,10 +142,8 @@ static int compare_marks(const void *a, const void *b)
 {
     const mtprof__step_mark *left = a;
     const mtprof__step_mark *right = b;
-    if (left->start_ns != right->start_ns) {
-        return left->start_ns < right->start_ns ? -1 : 1;
-    }
-    return left->step < right->step ? -1 : left->step > right->step; /* a later step wins */
+    int order = mtb_order(left->start_ns, right->start_ns);
+    return order != 0 ? order : mtb_order(left->step, right->step); /* a later step wins */
 }
 
 static int add_mark(mtprof_model *model, size_t *capacity, int64_t ns, int64_t step)

@@ -16,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/saturate.h"
 #include "mtprof/format/keys.h"
 #include "mtprof/read/chunk_walk.h"
 
@@ -64,16 +65,10 @@ static int compare(const void *a, const void *b)
 {
     const mtprof__chunk *left = a;
     const mtprof__chunk *right = b;
-    if (left->stream != right->stream) {
-        return left->stream < right->stream ? -1 : 1;
-    }
-    if (left->slot != right->slot) {
-        return left->slot < right->slot ? -1 : 1;
-    }
-    if (left->sequence != right->sequence) {
-        return left->sequence < right->sequence ? -1 : 1;
-    }
-    return left->offset < right->offset ? -1 : left->offset > right->offset;
+    int order = mtb_order(left->stream, right->stream);
+    order = order != 0 ? order : mtb_order(left->slot, right->slot);
+    order = order != 0 ? order : mtb_order(left->sequence, right->sequence);
+    return order != 0 ? order : mtb_order(left->offset, right->offset);
 }
 
 static bool same_stream(const mtprof__chunk *a, const mtprof__chunk *b)

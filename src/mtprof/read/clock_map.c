@@ -63,10 +63,8 @@ static int compare(const void *a, const void *b)
 {
     const mtprof__clock_point *left = a;
     const mtprof__clock_point *right = b;
-    if (left->ticks != right->ticks) {
-        return left->ticks < right->ticks ? -1 : 1;
-    }
-    return left->mono_ns < right->mono_ns ? -1 : left->mono_ns > right->mono_ns;
+    int order = mtb_order(left->ticks, right->ticks);
+    return order != 0 ? order : mtb_order(left->mono_ns, right->mono_ns);
 }
 
 void mtprof__clock_map_finish(mtprof__clock_map *map)

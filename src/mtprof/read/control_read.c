@@ -39,20 +39,17 @@ static int add_open(mtprof__control_read *control, const mtprof_record *record,
                           (unsigned long long)record->offset);
 }
 
+static bool is_earlier(const void *info, uint64_t epoch)
+{
+    return ((const mtprof_epoch_info *)info)->epoch < epoch;
+}
+
 mtprof_epoch_info *mtprof__control_find_epoch(const mtprof__control_read *control, uint32_t epoch)
 {
-    size_t from = 0;
-    size_t to = control->n_epochs;
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-        if (control->epochs[middle].epoch < epoch) {
-            from = middle + 1;
-        } else {
-            to = middle;
-        }
-    }
-    bool found = from < control->n_epochs && control->epochs[from].epoch == epoch;
-    return found ? &control->epochs[from] : NULL;
+    size_t at =
+        mtb_search(control->epochs, control->n_epochs, sizeof *control->epochs, is_earlier, epoch);
+    bool found = at < control->n_epochs && control->epochs[at].epoch == epoch;
+    return found ? &control->epochs[at] : NULL;
 }
 
 static int add_close(mtprof__control_read *control, const mtprof_record *record,

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/saturate.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -115,10 +116,8 @@ static int compare(const void *a, const void *b)
 {
     const mtprof__definition *left = a;
     const mtprof__definition *right = b;
-    if (left->id != right->id) {
-        return left->id < right->id ? -1 : 1;
-    }
-    return left->order < right->order ? -1 : left->order > right->order;
+    int order = mtb_order(left->id, right->id);
+    return order != 0 ? order : mtb_order(left->order, right->order);
 }
 
 static bool equal(enum mtprof__definition_kind kind, const mtprof__definition *a,

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/saturate.h"
 
 #include <mtprof/status.h>
 
@@ -93,10 +94,8 @@ static int compare(const void *a, const void *b)
 {
     const mtprof__problem *left = a;
     const mtprof__problem *right = b;
-    if (left->offset != right->offset) {
-        return left->offset < right->offset ? -1 : 1;
-    }
-    return left->order < right->order ? -1 : left->order > right->order;
+    int order = mtb_order(left->offset, right->offset);
+    return order != 0 ? order : mtb_order(left->order, right->order);
 }
 
 int mtprof__problems_finish(mtprof__problems *problems)

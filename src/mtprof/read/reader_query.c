@@ -62,19 +62,17 @@ int64_t mtprof_reader_real_offset(const mtprof_reader *reader)
     return mtprof__clock_map_real_offset(&reader->clock);
 }
 
+static bool is_of_lower_source(const void *clock, uint64_t source)
+{
+    return ((const mtprof__source_clock *)clock)->source < source;
+}
+
 bool mtprof_reader_source_ticks(const mtprof_reader *reader, uint16_t source, uint64_t time,
                                 uint64_t *ticks)
 {
-    size_t from = 0; /* clocks are in the order of streams, and those in the order of sources */
-    size_t to = reader->n_source_clocks;
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-        if (reader->source_clocks[middle].source < source) {
-            from = middle + 1;
-        } else {
-            to = middle;
-        }
-    }
+    /* Clocks are in the order of streams, and those in the order of sources. */
+    size_t from = mtb_search(reader->source_clocks, reader->n_source_clocks,
+                             sizeof *reader->source_clocks, is_of_lower_source, source);
     if (from == reader->n_source_clocks || reader->source_clocks[from].source != source) {
         return false;
     }

@@ -276,10 +276,8 @@ static int compare_spans(const void *a, const void *b)
 {
     const edge *x = a;
     const edge *y = b;
-    if (x->at != y->at) {
-        return x->at < y->at ? -1 : 1;
-    }
-    return (x[1].at < y[1].at) - (x[1].at > y[1].at);
+    int order = mtb_order(x->at, y->at);
+    return order != 0 ? order : mtb_order(y[1].at, x[1].at);
 }
 
 /* Writes the buffered profiles of a group. */

@@ -11,6 +11,7 @@
  */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/saturate.h"
 #include "mtprof/model/columns/build_slot.h"
 #include "mtprof/model/columns/build_source.h"
 #include "mtprof/model/prepare.h"
@@ -158,13 +159,9 @@ static int compare_ends(const void *a, const void *b)
 {
     const mtprof__foreign_end *left = a;
     const mtprof__foreign_end *right = b;
-    if (left->key != right->key) {
-        return left->key < right->key ? -1 : 1;
-    }
-    if (left->ns != right->ns) {
-        return left->ns < right->ns ? -1 : 1;
-    }
-    return left->slot < right->slot ? -1 : left->slot > right->slot;
+    int order = mtb_order(left->key, right->key);
+    order = order != 0 ? order : mtb_order(left->ns, right->ns);
+    return order != 0 ? order : mtb_order(left->slot, right->slot);
 }
 
 /* All of them by key, of each key the first. */
@@ -300,14 +297,9 @@ static int compare_pieces(const void *a, const void *b)
 {
     const piece *left = a;
     const piece *right = b;
-    if (left->segment.block != right->segment.block) {
-        return left->segment.block < right->segment.block ? -1 : 1;
-    }
-    if (left->task != right->task) {
-        return left->task < right->task ? -1 : 1;
-    }
-    return left->segment.first < right->segment.first ? -1
-                                                      : left->segment.first > right->segment.first;
+    int order = mtb_order(left->segment.block, right->segment.block);
+    order = order != 0 ? order : mtb_order(left->task, right->task);
+    return order != 0 ? order : mtb_order(left->segment.first, right->segment.first);
 }
 
 /* Numbers the pieces [first, behind), which are those of a block. */

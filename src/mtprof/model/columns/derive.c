@@ -293,10 +293,8 @@ static int compare_ends(const void *a, const void *b)
 {
     const numbered *left = a;
     const numbered *right = b;
-    if (left->end_ns != right->end_ns) {
-        return left->end_ns < right->end_ns ? -1 : 1;
-    }
-    return left->event > right->event ? -1 : 1;
+    int order = mtb_order(left->end_ns, right->end_ns);
+    return order != 0 ? order : mtb_order(right->event, left->event);
 }
 
 /* FW2 */
