@@ -565,7 +565,7 @@ class Arguments(unittest.TestCase):
 
     def test_state(self):
         state = _mtprof.stack_state()
-        self.assertIn(state["frames"], ("3.11", "3.12", "public"))
+        self.assertIn(state["frames"], ("3.11", "3.12", "3.13", "public"))
         self.assertTrue(_mtprof.install_language())
 
     def test_current_exception_is_left_alone(self):

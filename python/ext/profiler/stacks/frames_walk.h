@@ -2,7 +2,7 @@
  *
  * The interpreter's frames. One of two files implements this, depending on Python's version:
  *
- *     frames_internal.c   3.11 and 3.12, from the interpreter's own structures: no object is made
+ *     frames_internal.c   3.11 to 3.13, from the interpreter's own structures: no object is made
  *     frames_public.c     every other version, by the public API: a frame object each
  *
  * A frame is identified by its place: the address of its current instruction inside the code
@@ -29,6 +29,8 @@
 #    define FRAMES_FROM 311
 #elif PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000
 #    define FRAMES_FROM 312
+#elif PY_VERSION_HEX >= 0x030D0000 && PY_VERSION_HEX < 0x030E0000
+#    define FRAMES_FROM 313
 #else
 #    define FRAMES_FROM 0
 #endif
@@ -36,7 +38,7 @@
 /* Whether frames can be looked at with the GIL only: those of the public API are objects. */
 #define FRAMES_NEED_GIL (FRAMES_FROM == 0)
 
-/* The implementation: "3.11", "3.12", "public". */
+/* The implementation: "3.11", "3.12", "3.13", "public". */
 const char *frames_source(void);
 
 /*
