@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results: what a window, or a trace from a file, says; events, averages, files, health."""
+from __future__ import annotations
+
 import os
 
 from . import _mtprof
@@ -8,8 +10,22 @@ from ._mtprof import (
     WANT_MODULES as _MODULES, WANT_STACKS as _STACKS)
 from ._warnings import warn
 from .averages import rows_of_items, rows_of_model
-from .event_lists import EventList, flavor_of
+from .event_lists import flavor_of
 from .function_events import MARKS, format_time, mark_event
+
+TYPE_CHECKING = False  # typing's, which takes longer to import than this module
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from os import PathLike
+    from typing import Any, Literal
+
+    from ._mtprof import FunctionEvent, Model
+    from .events import Columns, EventList, FunctionEventAvg
+
+    _Path = str | bytes | PathLike[str] | PathLike[bytes]
+    _Progress = Callable[[str, int, int], object]
+else:
+    from .event_lists import EventList
 
 
 def _damage_text(problems, size, offset):
@@ -17,7 +33,7 @@ def _damage_text(problems, size, offset):
     return f"damaged in {places}, {size} bytes unreadable, the first at byte {offset}"
 
 
-def has_device_work(model):
+def has_device_work(model: Model) -> bool:
     """Whether a recording of ours has launches or device work; for other tools' files only their events can say."""
     counted = model.health()
     return model.info["foreign"] or counted["launches"] + counted["activities"] > 0
@@ -32,7 +48,16 @@ class Health:
     reason: why there is nothing, where there is nothing. findings: what analysing found.
     """
 
-    def __init__(self, models, reason=None):
+    lost_by: dict[str, int]
+    findings: dict[str, int]
+    reason: str | None
+    problem_offset: int | None
+    written_behind: bool
+    unlocked: bool
+    if TYPE_CHECKING:
+        def __getattr__(self, name: str) -> int: ...  # the recorder's further counters
+
+    def __init__(self, models: Iterable[Model], reason: str | None = None) -> None:
         self.lost_by, self.findings = {}, {}
         self.lost = self.unmatched = self.truncated = self.begins = self.problems = self.problem_bytes = 0
         self.problem_offset = None
@@ -57,19 +82,19 @@ class Health:
             self.findings[name] = self.findings.get(name, 0) + value
 
     @property
-    def events(self):
+    def events(self) -> int:
         """Events that the results have."""
         return self.findings.get("events", 0)
 
     @property
-    def cut(self):
+    def cut(self) -> int:
         """Details that did not fit a bound (docs/bounds.md): texts, payloads, stacks, entries of other tools' files."""
         found = self.findings
         return (getattr(self, "texts_cut", 0) + getattr(self, "stacks_missed", 0) + found.get("left_out", 0)
                 + found.get("skipped", 0))
 
     @property
-    def ok(self):
+    def ok(self) -> bool:
         """Whether nothing was lost, damaged, cut off or left unanswered."""
         return not (self.lost or self.unmatched or self.truncated or self.problems or self.cut)
 
@@ -119,8 +144,10 @@ class _MemoryTimeline:
 class Results:
     """The results of one window (or, with several models, of several sessions, the latest first)."""
 
-    def __init__(self, models, *, use_device=None, record_shapes=False, profile_memory=False,
-                 with_stack=False, with_flops=False, with_modules=False, reason=None, flavor=None):
+    def __init__(self, models: Iterable[Model], *, use_device: str | None = None, record_shapes: bool = False,
+                 profile_memory: bool = False, with_stack: bool = False, with_flops: bool = False,
+                 with_modules: bool = False, reason: Callable[[], str] | None = None,
+                 flavor: str | None = None) -> None:
         self._models = list(models)
         self._facts = {"use_device": use_device, "profile_memory": profile_memory, "with_flops": with_flops}
         self._flags = {"record_shapes": record_shapes, "profile_memory": profile_memory,
@@ -135,7 +162,7 @@ class Results:
 
     # ---- events and averages ----
 
-    def events(self, *, marks=False):
+    def events(self, *, marks: bool = False) -> EventList[FunctionEvent]:
         """All events in order of start: an EventList, the same one each time.
 
         marks: with instants, counters and flows among them, see marks(); a new list.
@@ -164,7 +191,7 @@ class Results:
             self._events = events
         return self._events
 
-    def marks(self, kind=None):
+    def marks(self, kind: Literal["instant", "counter", "flow"] | None = None) -> EventList[FunctionEvent]:
         """What was recorded by instant(), counter() and flow(), in order of time: an EventList.
 
         The marks are events without duration; their mapping has `kind` ("instant", "counter" or "flow") and
@@ -177,7 +204,8 @@ class Results:
                 if kind is None or values[0] == kind]
         return EventList(made, **self._facts)
 
-    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0,
+                     group_by_overload_name: bool = False) -> EventList[FunctionEventAvg]:
         """Rows of events that are alike, an EventList of FunctionEventAvg."""
         if self._events is not None and not self._events._is_whole():
             return self._events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
@@ -190,20 +218,20 @@ class Results:
         self._tell_why_empty(len(rows))
         return EventList._of_rows(rows, self._group, self._new_list())
 
-    def total_average(self):
+    def total_average(self) -> FunctionEventAvg:
         """One row over all events."""
         return self.events().total_average()
 
     @property
-    def self_cpu_time_total(self):
+    def self_cpu_time_total(self) -> float:
         """Sum of self times on the host, microseconds."""
         return self.events().self_cpu_time_total
 
-    def table(self, *args, **kwargs):
+    def table(self, *args: Any, **kwargs: Any) -> str:
         """The events as a table, see EventList.table()."""
         return self.events().table(*args, **kwargs)
 
-    def columns(self):
+    def columns(self) -> Columns:
         """The events' columns, see EventList.columns()."""
         return self.events().columns()
 
@@ -221,22 +249,23 @@ class Results:
             raise RuntimeError("there is no trace to export")
         return self._models[0]
 
-    def export(self, format, path, **options):
+    def export(self, format: str, path: _Path, **options: Any) -> Any:
         """Writes a file in any format of libmtprof ("chrome", "perfetto", "speedscope", "csv" …)."""
         return self._latest().export(format, path, **options)
 
-    def export_chrome_trace(self, path, flavor=None, progress=None):
+    def export_chrome_trace(self, path: _Path, flavor: str | None = None,
+                            progress: _Progress | None = None) -> None:
         """kineto's JSON, gzipped where the path ends in .gz."""
         flavor = flavor_of(flavor if flavor is not None else self._flavor)
         self._latest().export("chrome", path, flavor=flavor, progress=progress)
 
-    def export_stacks(self, path, metric="self_cpu_time_total"):
+    def export_stacks(self, path: _Path, metric: str = "self_cpu_time_total") -> None:
         """A line per event with a stack, for flame graphs."""
         if not self._flags["with_stack"]:
             raise AssertionError("export_stacks() requires with_stack=True")
         return self.events().export_stacks(path, metric)
 
-    def export_memory_timeline(self, path, device=None):
+    def export_memory_timeline(self, path: _Path, device: str | None = None) -> Any:
         """Memory by category over time.
 
         A path in .html gives a chart, raw.json.gz every change, any other torch's [times, sizes].
@@ -259,20 +288,20 @@ class Results:
         timeline._export(kind, path, device)
         return timeline
 
-    def export_execution(self, path):
+    def export_execution(self, path: _Path) -> None:
         """An execution trace (Chakra), as ExecutionTraceObserver writes."""
         self._latest().export("execution", path)
 
     # ---- about itself ----
 
-    def health(self):
+    def health(self) -> Health:
         """What was recorded and what was lost, see Health."""
         reason = None
         if self._reason is not None and all(model.findings()["events"] == 0 for model in self._models):
             reason = self._reason() or None
         return Health(self._models, reason)
 
-    def metadata(self):
+    def metadata(self) -> dict[str, Any]:
         """Metadata of the trace, a dict."""
         return self._latest().metadata()
 
@@ -283,7 +312,12 @@ class Results:
 class Trace(Results):
     """A trace from a file, with the results API of a profile."""
 
-    def __init__(self, path, model):
+    record_shapes: bool
+    profile_memory: bool
+    with_stack: bool
+    with_flops: bool
+
+    def __init__(self, path: str | bytes, model: Model) -> None:
         wants = model.info["wants"]
         device = model.use_device if has_device_work(model) else None
         super().__init__([model], use_device=device, record_shapes=bool(wants & _INPUTS),
@@ -296,21 +330,21 @@ class Trace(Results):
         self.with_flops = self._facts["with_flops"]
 
     @property
-    def info(self):
+    def info(self) -> dict[str, Any]:
         """Who recorded it, when and what."""
         return self._latest().info
 
     @property
-    def profiler(self):
+    def profiler(self) -> Trace:
         """Itself: torch's prof.profiler has these methods too."""
         return self
 
     @property
-    def function_events(self):
+    def function_events(self) -> EventList[FunctionEvent]:
         """The events, under the name that torch's prof.profiler has."""
         return self.events()
 
-    def get_trace_id(self):
+    def get_trace_id(self) -> str | None:
         """The trace's id, where it has one."""
         return self.metadata().get("trace_id")
 
@@ -321,7 +355,8 @@ class Trace(Results):
         return f"<Trace {self.path!r}: {lasted} of process {info['pid']}, {tracks}>"
 
 
-def load(path, *, discarded=False, keep_duplicates=False, progress=None):
+def load(path: _Path, *, discarded: bool = False, keep_duplicates: bool = False,
+         progress: _Progress | None = None) -> Trace:
     """A trace from a file: .mtt, or Chrome JSON (also gzipped) of any tool. It has a profile's results API.
 
     path: the file; its content says what it is. discarded: also windows that were not kept. keep_duplicates: only
