@@ -23,6 +23,7 @@ done
 compare tests/peers/torch_profiles.py "$work/python"
 compare tests/peers/torch_memory.py "$work/memory"
 compare tests/peers/torch_host.py "$work/host"
+compare tests/peers/torch_run.py
 # The same programs on the simulated accelerator.
 export MINDTORCH_NPU=sim
 compare tests/peers/torch_training.py --device npu sgd adamw

@@ -28,7 +28,7 @@ class Imports:
                 del loader.exec_module
                 self._act(name)
             # Not a function of Python's: it would be in the traceback of an import that fails.
-            loader.exec_module = _mtprof.followed_by(loader.exec_module, loaded)
+            loader.exec_module = _mtprof.wrap_call(loader.exec_module, None, loaded)
         return spec
 
     def _act(self, name):

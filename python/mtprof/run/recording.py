@@ -7,6 +7,7 @@ raised into it, and what we import and install is little.
 import _thread
 import atexit
 import contextlib
+import importlib.machinery
 import json
 import os
 import resource
@@ -73,6 +74,7 @@ class Recording:
         if schedule:
             self.options |= {"schedule": _Schedule((*schedule, 0, 0)), "acc_events": True}
         self.pid = os.getpid()
+        self.kind = _Profile
         self.profile = None   # while it records
         self.recorded = False
         self.began = None     # the program
@@ -80,7 +82,7 @@ class Recording:
         self.explained = None  # by the profile
         self.forks, self.forked = 0, False  # forked: while there was a recorder
         self.steps = Steps(self.step)
-        self.lock = _thread.allocate_lock()  # of starting and stopping
+        self.lock = _thread.RLock()  # of starting and stopping; the main thread may be called in between
         self.ended = _thread.allocate_lock()  # free: the program has ended
 
     # ---- the program's begin ----
@@ -105,8 +107,8 @@ class Recording:
         actions = {}
         if self.schedule:
             actions = {f"{package}.optim.optimizer": self.steps.watch for package in ("torch", "mindtorch_v2")}
-        if self.patch_torch:
-            actions["torch"] = self.patch
+        if importlib.machinery.PathFinder.find_spec("torch") is not None:
+            actions["torch"] = self.join_torch
         if actions:
             sys.meta_path.insert(0, Imports(actions, self.failed))
         if self.delay:
@@ -161,17 +163,23 @@ class Recording:
         if running is not None and os.getpid() == self.pid:
             running.step()
 
-    def patch(self, _):
-        """torch is there: its profiler becomes ours."""
-        import mtprof.torch
-        mtprof.torch.patch()
+    def join_torch(self, _):
+        """torch is there: its ops are recorded from now on, and its profiler becomes ours where that is asked for."""
+        with self.lock:
+            from mtprof.run.torch_program import profile_of_torch, wrap_torch_start
+            self.kind = profile_of_torch(_Profile, self.profile)
+        if self.options["profile_memory"]:
+            wrap_torch_start(self.give_way)
+        if self.patch_torch:
+            import mtprof.torch
+            mtprof.torch.patch()
 
     # ---- recording ----
 
     def start(self):
         """Begins to record."""
         with self.lock:
-            made = _Profile(**self.options)
+            made = self.kind(**self.options)
             with files_get_high_numbers():
                 made.start()
             made.add_metadata("command", shlex.join(sys.orig_argv).encode(errors="replace").decode())
@@ -192,7 +200,7 @@ class Recording:
         """What we do when a module was imported has failed."""
         say(f"mtprof: run: {name}: {error}\n")
 
-    def give_way(self, other):
+    def give_way(self, other=None):
         """The program starts a profile of its own, which cannot run beside this one."""
         if other is not self.profile and os.getpid() == self.pid:
             self.stop("the program started a profile of its own")
@@ -231,6 +239,8 @@ class Recording:
 
     def notes(self, trace):
         """What there is to be said about the recording."""
+        if self.kind is _Profile and "torch" in sys.modules:
+            yield "torch is not observed: its ops are not recorded."
         if self.stopped:
             yield f"Recording stopped early: {self.stopped}."
         if self.forks:

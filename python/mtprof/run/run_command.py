@@ -14,8 +14,8 @@ from mtprof.config import parse_bytes
 USAGE = "mtprof run [OPTIONS] SCRIPT|-m MODULE|-c CODE|- [ARGUMENTS]"
 DETAILS = """\
 The program is run by this Python as `python SCRIPT ARGUMENTS` runs it: its output, exit status, tracebacks and \
-signals are its own. Scopes and ops of mtprof and mindtorch_v2 are always recorded, on every thread; other processes \
-that the program starts are not. The trace is written while the program runs, so it is there whatever ends it.
+signals are its own. Ops and scopes of torch, mindtorch_v2 and mtprof are always recorded, on every thread; other \
+processes that the program starts are not. The trace is written while the program runs, so it is there whatever ends it.
 
 A step ends with each step() of an optimizer of torch or mindtorch_v2; where there are several optimizers, the first \
 one that steps counts. --wait, --warmup, --active and --repeat are those of mtprof.schedule().
@@ -207,11 +207,6 @@ def _python_options():
 def _settings(given, program):
     path = _output(given, program)
     schedule = _schedule(given)
-    if given.get("patch-torch"):
-        import importlib.util
-        if importlib.util.find_spec("mtprof.torch") is None:
-            raise Misuse("--patch-torch needs the module mtprof.torch, which this installation does not have",
-                         "without the option the program's torch.profiler is torch's own")
     flags = {name.replace("-", "_"): True for name in ("calls", "stacks", "shapes", "memory", "patch-torch", "quiet")
              if name in given}
     return {"path": os.path.abspath(path), "shown": path, "schedule": schedule, "delay": given.get("delay", 0),

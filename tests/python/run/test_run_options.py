@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `mtprof run` records, where to, and what it says: its options, its summary, its mistakes."""
 import gzip
-import importlib.util
 import io
 import json
 import os
@@ -38,6 +37,16 @@ TRAIN = """
             optimizer.step()
     print("trained")
     """
+
+# What the recording needs of mtprof.torch; tests/peers/torch_run.py has the real one.
+STAND_IN = """\
+from types import SimpleNamespace
+class OfTorch:
+    def _add_host(self):
+        self.add_metadata("host", "stand-in")
+_library = SimpleNamespace(ANNOTATIONS=2, set_options=lambda options: None)
+_profiler = SimpleNamespace(_OfTorch=OfTorch, _torch_profiler=SimpleNamespace(_is_profiler_enabled=True))
+"""
 
 
 class OptionsTest(RunTest):
@@ -287,16 +296,20 @@ class Torch(OptionsTest):
         self.write("torch/profiler.py", "name = 'torch'\n")
         self.write("script.py", "print('before')\nimport torch\nprint(torch.profiler.name)\n")
 
-    def test_without_the_module(self):
-        if importlib.util.find_spec("mtprof.torch") is not None:
-            self.skipTest("mtprof.torch is there")
-        status, output, errors = self.run_mtprof("--patch-torch", "script.py")
-        self.assertEqual((status, output), (2, ""))
-        self.assertIn("--patch-torch needs the module mtprof.torch", errors)
+    def test_a_torch_that_is_none(self):
+        expected = self.execute(*PYTHON, "script.py")
+        status, output, errors = self.run_mtprof("-q", "-o", "trace.mtt", "script.py")
+        self.assertEqual((status, output), expected[:2])
+        self.assertRegex(errors, r"\Amtprof: run: torch: .*\n\Z")
+        self.assertIn("torch is not observed", self.run_mtprof("-o", "trace.mtt", "script.py")[2])
+
+    def test_a_torch_that_is_found_later(self):
+        self.write("later/script.py", f"import sys\nsys.path.append({self.folder!r})\nimport torch\n")
+        self.assertIn("torch is not observed", self.run_mtprof("-o", "trace.mtt", "later/script.py")[2])
 
     def patched(self, text):
         """A run with a module mtprof.torch of this text, which a sitecustomize puts in place."""
-        self.write("stand_in.py", text)
+        self.write("stand_in.py", STAND_IN + text)
         self.write("site/sitecustomize.py", f"""\
             import sys
             sys.path.insert(0, {self.folder!r})
@@ -312,6 +325,7 @@ class Torch(OptionsTest):
     def test_it_is_called_when_torch_is_there(self):
         found = self.patched("def patch():\n    import torch\n    torch.profiler.name = 'ours'\n")
         self.assertEqual(found, (0, "before\ntorch\nours\n", ""))
+        self.assertEqual(self.load().metadata()["host"], "stand-in")
 
     def test_a_patch_that_fails_is_told(self):
         found = self.patched("def patch():\n    raise RuntimeError('another torch')\n")

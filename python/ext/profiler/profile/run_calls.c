@@ -9,31 +9,47 @@
 #include <mtprof/export.h>
 #include <mtprof/status.h>
 
-/* self: (function, callback). Python code here would be a frame in the tracebacks of what the
- * function raises; a built-in function is none. */
-static PyObject *call_both(PyObject *self, PyObject *arguments, PyObject *keywords)
+/* Of self: (function, before, after). */
+enum {
+    FUNCTION,
+    BEFORE,
+    AFTER,
+    N_PARTS
+};
+
+static bool call_part(PyObject *self, int part)
 {
-    PyObject *result = PyObject_Call(PyTuple_GET_ITEM(self, 0), arguments, keywords);
-    PyObject *said = result != NULL ? PyObject_CallNoArgs(PyTuple_GET_ITEM(self, 1)) : NULL;
-    if (said == NULL) {
+    PyObject *callback = PyTuple_GET_ITEM(self, part);
+    PyObject *said = callback != Py_None ? PyObject_CallNoArgs(callback) : Py_NewRef(Py_None);
+    Py_XDECREF(said);
+    return said != NULL;
+}
+
+/* Python code here would be a frame in the tracebacks of what the function raises; a built-in
+ * function is none. */
+static PyObject *call_parts(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    if (!call_part(self, BEFORE)) {
+        return NULL;
+    }
+    PyObject *result = PyObject_Call(PyTuple_GET_ITEM(self, FUNCTION), arguments, keywords);
+    if (result != NULL && !call_part(self, AFTER)) {
         Py_CLEAR(result);
     }
-    Py_XDECREF(said);
     return result;
 }
 
-static PyMethodDef both = {"call_both", (PyCFunction)(void (*)(void))call_both,
-                           METH_VARARGS | METH_KEYWORDS,
-                           "Calls a function and, unless it raises, a callback."};
+static PyMethodDef parts = {"call_parts", (PyCFunction)(void (*)(void))call_parts,
+                            METH_VARARGS | METH_KEYWORDS, "See wrap_call()."};
 
-static PyObject *followed_by(PyObject *module, PyObject *arguments)
+static PyObject *wrap_call(PyObject *module, PyObject *arguments)
 {
     (void)module;
-    if (PyTuple_GET_SIZE(arguments) != 2) {
-        PyErr_SetString(PyExc_TypeError, "followed_by: (function, callback) are needed");
+    if (PyTuple_GET_SIZE(arguments) != N_PARTS) {
+        PyErr_SetString(PyExc_TypeError, "wrap_call: (function, before, after) are needed");
         return NULL;
     }
-    return PyCFunction_New(&both, arguments);
+    return PyCFunction_New(&parts, arguments);
 }
 
 static int call_pending(void *callback)
@@ -75,9 +91,9 @@ static PyObject *export_format(PyObject *module, PyObject *given)
 }
 
 static PyMethodDef functions[] = {
-    {"followed_by", followed_by, METH_VARARGS,
-     "followed_by(function, callback): a function that calls both, the callback without arguments and unless "
-     "the first raises. It is in no traceback."},
+    {"wrap_call", wrap_call, METH_VARARGS,
+     "wrap_call(function, before, after): a function that calls all three, the callbacks (or None) without "
+     "arguments, and the last one unless the function raises. It is in no traceback."},
     {"call_in_main", call_in_main, METH_O,
      "call_in_main(callback): the main thread calls it when it next runs Python code. False: not "
      "now, too many wait."},
