@@ -176,8 +176,8 @@ uint64_t th__count_flops(uint32_t rule, const mtprof_op *op);
 /* Whether allocations arrive: tried once, with a tensor of known size. */
 bool th__memory_check(void);
 
-/* Takes the place of the profiler's state on this thread. */
-void th__memory_ask(void);
+/* Takes the place of the profiler's state on this thread. False: another profiler has it. */
+bool th__memory_ask(void);
 
 /* No longer, on this thread. */
 void th__memory_leave(void);

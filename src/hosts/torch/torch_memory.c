@@ -136,12 +136,10 @@ bool th__memory_check(void)
     return failed == 0 && n_checked == 1;
 }
 
-void th__memory_ask(void)
+bool th__memory_ask(void)
 {
-    if (th__torch.debug_get != NULL && th__torch.debug_get(th__torch.debug_kind) != &info &&
-        !push()) {
-        __atomic_add_fetch(&th__memory_refused, 1, __ATOMIC_RELAXED); /* HM1 */
-    }
+    return th__torch.debug_get == NULL || th__torch.debug_get(th__torch.debug_kind) == &info ||
+           push();
 }
 
 uint64_t th__memory_allocated(void)

@@ -233,6 +233,19 @@ static MT_NOINLINE mtprof_token begin_details(th__thread *thread, const void *re
     return token;
 }
 
+MT_INLINE uint32_t epoch_now(void)
+{
+    return __atomic_load_n(&mtprof_i_epoch, __ATOMIC_RELAXED);
+}
+
+static MT_COLD void take_place(th__thread *thread, uint32_t epoch)
+{
+    thread->memory_epoch = epoch;
+    if (!th__memory_ask()) {
+        __atomic_add_fetch(&th__memory_refused, 1, __ATOMIC_RELAXED); /* HM1 of torch_memory.c */
+    }
+}
+
 MT_INLINE void **begin(void **context, const void *record, uint32_t scope)
 {
     uint32_t gate = __atomic_load_n(&mtprof_i_gate, __ATOMIC_RELAXED);
@@ -242,12 +255,8 @@ MT_INLINE void **begin(void **context, const void *record, uint32_t scope)
     if (MT_UNLIKELY((gate & wants) == 0 || thread == NULL)) {
         return context;
     }
-    if (takes_place) {
-        uint32_t epoch = __atomic_load_n(&mtprof_i_epoch, __ATOMIC_RELAXED);
-        if (MT_UNLIKELY(thread->memory_epoch != epoch)) {
-            thread->memory_epoch = epoch;
-            th__memory_ask();
-        }
+    if (takes_place && MT_UNLIKELY(thread->memory_epoch != epoch_now())) {
+        take_place(thread, epoch_now());
     }
     const char *name = th__torch.name(record);
     mtprof_token token = 0;
@@ -314,7 +323,7 @@ void th__observers_add(uint64_t wants, uint32_t options)
     options_now = options;
     takes_place = (wants & MTPROF_WANT_ALLOCS) != 0 || (options & MTPROF_TORCH_ANNOTATIONS) != 0;
     if (takes_place) {
-        th__memory_ask();
+        (void)th__memory_ask(); /* asked, and counted, again with the first op */
     }
     callback.needs_inputs =
         th__fields.checked &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stock PyTorch as a host, with a libtorch of our own whose layout can be wrong (fake_torch.h). Real
- * torch is compared with torch.profiler in tests/peers/torch_host.py.
+ * Stock PyTorch as a host, with a libtorch of our own whose layout can be wrong (fake_torch.h).
+ * Real torch is compared with torch.profiler in tests/peers/torch_host.py.
  */
 #include "base/alloc.h"
 #include "harness/mt_test.h"

@@ -140,7 +140,7 @@ TEST(chunk_headers)
         {TB_CHUNK_STATE, 3, false, 1, 1, "state is 3"},
         {TB_CHUNK_COMMITTED, 4096, false, 1, 1, "committed is 4096"},
         {TB_CHUNK_COMMITTED, 12, false, 1, 1, "committed is 12"},
-        {TB_CHUNK_FIRST_ORDINAL, (uint64_t)1 << 39, true, 1, 1, "first_ordinal"},
+        {TB_CHUNK_FIRST_ORDINAL, ((uint64_t)1 << 39) + 1, true, 1, 1, "first_ordinal"},
         {TB_CHUNK_SEQUENCE, 1, true, 1, 0, "sequence 1"},  /* a second one */
         {TB_CHUNK_SEQUENCE, 7, true, 2, 0, "sequence is"}, /* numbers that are missing */
         {TB_CHUNK_SIZE, 4097, true, 1, 0, "size is 4097"},
