@@ -7,10 +7,11 @@
  *
  * The functions are called on the thread that records, outside the recorder: they may call
  * everything in op.h and trace.h, but may begin only scopes of MTPROF_KIND_FUNCTION. They must be
- * quick and must not block. They may be called at any time from set to the end of the process, on
- * any thread, including threads that the language does not know. Events of a signal handler that
- * interrupts the recorder or these functions do not call them; a handler that interrupts anything
- * else cannot be distinguished from the code it interrupts, so its events do.
+ * quick, and only those for MTPROF_BEGIN_MAY_WAIT may block. They may be called at any time from
+ * set to the end of the process, on any thread, including threads that the language does not know.
+ * Events of a signal handler that interrupts the recorder or these functions do not call them; a
+ * handler that interrupts anything else cannot be distinguished from the code it interrupts, so its
+ * events do.
  */
 #ifndef MTPROF_LANGUAGE_H
 #define MTPROF_LANGUAGE_H
@@ -30,7 +31,7 @@ MTPROF_BEGIN_DECLS
 typedef struct mtprof_language {
     uint32_t struct_size;
     uint32_t reserved;
-    void *context; /**< passed to both functions */
+    void *context; /**< passed to every function */
     /** The stack now: a node of mtprof_stack(), MTPROF_STACK_NONE, or 0 when it is not known
      * (counted in health.stacks_missed). Asked with MTPROF_WANT_STACKS, for ops and scopes that
      * come without one; not for MTPROF_KIND_FUNCTION, which is a call in the language itself. */
@@ -38,6 +39,9 @@ typedef struct mtprof_language {
     /** The module path now: a string id of mtprof_intern(), 0: none. Asked with
      * MTPROF_WANT_MODULES, for ops that come without one. */
     uint32_t (*module_path)(void *context);
+    /** The same two for what begins with MTPROF_BEGIN_MAY_WAIT; NULL: those above. */
+    uint32_t (*stack_waiting)(void *context);
+    uint32_t (*module_path_waiting)(void *context);
 } mtprof_language;
 
 /** Sets the language of the process, NULL removes it: no callback is running when this returns.

@@ -53,6 +53,11 @@ typedef struct mtprof_site {
     const char *file;
 } mtprof_site;
 
+/** A begin flag that is not recorded: this is never begun in a signal handler, nor under a lock for
+ * which a thread of the host's language may wait. So the language may wait for its own lock
+ * (Python's GIL) where it cannot tell the stack without (language.h). */
+#define MTPROF_BEGIN_MAY_WAIT 0x100u
+
 #define MTPROF_SITE_INIT(name, flags)                                                         \
     {                                                                                         \
         0, (uint16_t)(flags), 0, (uint32_t)__LINE__ & 0xFFFFFFu, sizeof(mtprof_site), (name), \

@@ -78,18 +78,21 @@ def _declare(library):
 with_gil = _declare(ctypes.PyDLL(library_path()))     # calls keep the GIL
 without_gil = _declare(ctypes.CDLL(library_path()))   # calls let it go
 
-def scope(name, library=with_gil):
+MAY_WAIT = 0x100  # trace.h
+
+
+def scope(name, library=with_gil, flags=MAY_WAIT):
     """A scope begun by C code that knows nothing of Python."""
     text = name.encode()
-    library.mtprof_i_end(library.mtprof_begin_named(text, len(text), 0))
+    library.mtprof_i_end(library.mtprof_begin_named(text, len(text), flags))
 
 
 _sites = {}
 
 
-def op(name, library=with_gil):
+def op(name, library=with_gil, flags=MAY_WAIT):
     """The same for an op."""
-    site = _sites.setdefault(name, Site(flags=1, name=name.encode()))
+    site = _sites.setdefault((name, flags), Site(flags=1 | flags, name=name.encode()))
     details = (ctypes.c_uint32 * 64)(96)  # struct mtprof_op: its size, and nothing else
     library.mtprof_i_end(library.mtprof_i_op_begin(site, details))
 

@@ -225,7 +225,7 @@ static MT_NOINLINE mtprof_token begin_details(th__thread *thread, const void *re
         thread->wrapper = site->wrapper ? token : 0;
     } else {
         uint32_t kind = scope == TH_SCOPE_USER ? MTPROF_KIND_SCOPE : MTPROF_KIND_OP;
-        token = mtprof_op_begin_named(name, strlen(name), kind, &op);
+        token = mtprof_op_begin_named(name, strlen(name), kind | MTPROF_BEGIN_MAY_WAIT, &op);
     }
     if (MT_UNLIKELY(thread->named_epoch != epoch && token != 0 && th__fields.checked)) {
         note_thread(thread, field(record, th__fields.thread), epoch);
@@ -266,8 +266,8 @@ MT_INLINE void **begin(void **context, const void *record, uint32_t scope)
     } else if (scope != TH_SCOPE_USER && (site = th__site_of(&thread->cache, name)) != NULL) {
         token = mtprof_begin(&site->site);
     } else {
-        token = mtprof_begin_named(name, strlen(name),
-                                   scope == TH_SCOPE_USER ? MTPROF_KIND_SCOPE : MTPROF_KIND_OP);
+        uint32_t kind = scope == TH_SCOPE_USER ? MTPROF_KIND_SCOPE : MTPROF_KIND_OP;
+        token = mtprof_begin_named(name, strlen(name), kind | MTPROF_BEGIN_MAY_WAIT);
     }
     if (token != 0) {
         *context = take_context(thread, token);

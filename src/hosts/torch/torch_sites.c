@@ -56,8 +56,11 @@ static th__site *make(const char *name, size_t length)
     }
     char *text = (char *)(site + 1);
     memcpy(text, name, length);
-    site->site = (mtprof_site){
-        .flags = MTPROF_KIND_OP, .struct_size = sizeof(mtprof_site), .name = text, .file = ""};
+    site->site =
+        (mtprof_site){.flags = MTPROF_KIND_OP | MTPROF_BEGIN_MAY_WAIT, /* ops run without the GIL */
+                      .struct_size = sizeof(mtprof_site),
+                      .name = text,
+                      .file = ""};
     site->length = length;
     site->wrapper = strncmp(name, wrapper, sizeof wrapper - 1) == 0;
     site->flops = flops_rule(name);

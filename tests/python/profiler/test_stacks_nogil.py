@@ -20,8 +20,11 @@ import mtprof._mtprof as _mtprof  # noqa: E402
 from mtprof import modules, profile  # noqa: E402
 from mtprof.profiler import _ExperimentalConfig  # noqa: E402
 from support_asan import UNDER_ASAN  # noqa: E402
-from support_stacks import expected_stack, op, run_script, scope, stacks_by_name, without_gil  # noqa: E402
+from support_stacks import (MAY_WAIT, expected_stack, op, run_script, scope, stacks_by_name,  # noqa: E402
+                            without_gil)
 
+NEEDS_GIL = _mtprof.stack_state()["frames"] == "public"
+WHY_IT_NEEDS = "frames of the public API are objects: they need the GIL"
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -215,6 +218,24 @@ class Contents(unittest.TestCase):
         finally:
             tracemalloc.stop()
 
+    @unittest.skipIf(NEEDS_GIL, WHY_IT_NEEDS)
+    def test_what_must_not_wait(self):
+        """It may be in a signal handler: it has its stack where that is known, and never takes the GIL."""
+        def both(name):
+            for flags in (0, MAY_WAIT, 0):
+                op(f"{name} {flags:#x}", without_gil, flags)
+        with profile(with_stack=True) as prof:
+            op("first", without_gil, 0)  # nothing is known of this recording
+            for _ in range(2):
+                both("x")
+            thread = threading.Thread(target=op, args=("other", without_gil, 0))  # nor of this thread
+            thread.start()
+            thread.join()
+        stacks = [(e.name, bool(e.stack)) for e in prof.events()]
+        told = [("x 0x0", True), ("x 0x100", True), ("x 0x0", True)]
+        self.assertEqual(stacks, [("first", False), ("x 0x0", False), *told[1:], *told, ("other", False)])
+        self.assertEqual(prof.health().stacks_missed, 3)
+
     def test_frames_of_the_package_alone_are_no_stack(self):
         own = {"scope": scope, "library": without_gil}
         exec(compile("def run():\n    scope('own', library)", "/nowhere/nogil/x.py", "exec"), own)
@@ -285,8 +306,6 @@ class Lifetime(unittest.TestCase):
 
 
 class Cost(unittest.TestCase):
-    NEEDS_GIL = _mtprof.stack_state()["frames"] == "public"
-
     def look(self, of_path):
         """Looks at a known stack while another thread has the GIL and keeps it for 400 ms; returns how long that
         took, in milliseconds."""
@@ -312,7 +331,7 @@ class Cost(unittest.TestCase):
         self.assertEqual(told, rounds)
         return ns / 1e6
 
-    @unittest.skipIf(NEEDS_GIL, "frames of the public API are objects: they need the GIL")
+    @unittest.skipIf(NEEDS_GIL, WHY_IT_NEEDS)
     def test_what_is_known_needs_no_gil(self):
         modules.set_module_call(Layer.__call__)
         modules.set_paths_from_frames(True)

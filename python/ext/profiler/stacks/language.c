@@ -30,14 +30,13 @@
  *   LG3  A thread that holds a stack while it releases the GIL drops that stack itself.
  *   LG4  A thread without the GIL looks at its own frames, which do not change meanwhile, and at
  *        what is known of them. It takes the GIL only where something is new: code that was not met
- *        yet, a module, a new recording. So a host must not begin ops under a lock for which a
- *        thread with the GIL may wait. While a subinterpreter exists it does not look: in 3.11 it
- *        cannot know whether it has the GIL for that one, and would wait for itself.
+ *        yet, a module, a new recording; and only for what may wait (MTPROF_BEGIN_MAY_WAIT): a
+ *        signal handler may have interrupted the code that takes the GIL. While a subinterpreter
+ *        exists it does not look: in 3.11 it cannot know whether it has the GIL for that one, and
+ *        would wait for itself.
  *   LG5  Python frees the frames of other threads when it ends. Before that stacks_end() sets
  *        `ended` and waits for threads whose `looking` is set; a thread sets `looking` and then
  *        reads `ended`. So none looks at frames, or waits for the GIL, that are gone.
- *   LG6  A signal handler that begins a scope while its thread has no GIL may take the GIL too, as
- *        LG4 says.
  */
 #include "common/py_language.h"
 #include "profiler/stacks/frames_walk.h"
@@ -85,14 +84,14 @@ PyThreadState *stacks_python_thread(void)
 
 /* ---- what the recorder asks ---- */
 
-/* LG4. 0 where it must not look, `stranger` where Python does not know the thread. */
-static uint32_t look_without_gil(stacks_look *look, uint32_t stranger)
+/* LG4. 0 where it must not look or wait, `stranger` where Python does not know the thread. */
+static uint32_t look_without_gil(stacks_look *look, uint32_t stranger, bool may_wait)
 {
     PyThreadState *python = PyGILState_GetThisThreadState();
     if (python == NULL) {
         return stranger;
     }
-    stacks_thread *thread = stacks_thread_mine();
+    stacks_thread *thread = may_wait ? stacks_thread_mine() : stacks_thread_if_any();
     if (thread == NULL || thread->busy != 0) {
         return 0;
     }
@@ -101,7 +100,7 @@ static uint32_t look_without_gil(stacks_look *look, uint32_t stranger)
     if (!__atomic_load_n(&ended, __ATOMIC_SEQ_CST) && !is_finalizing() &&
         PyInterpreterState_Head() == interpreter && python->interp == interpreter) {
         answer = FRAMES_NEED_GIL ? LOOK_NEEDS_GIL : look(python, false);
-        if (answer == LOOK_NEEDS_GIL) {
+        if (answer == LOOK_NEEDS_GIL && may_wait) {
             int error = errno;
             PyGILState_STATE before = PyGILState_Ensure();
             answer = look(python, true);
@@ -110,7 +109,7 @@ static uint32_t look_without_gil(stacks_look *look, uint32_t stranger)
         }
     }
     __atomic_store_n(&thread->looking, 0, __ATOMIC_RELEASE);
-    return answer;
+    return answer != LOOK_NEEDS_GIL ? answer : 0;
 }
 
 static inline uint32_t stack_with_gil(PyThreadState *python)
@@ -131,7 +130,7 @@ static uint32_t stack_look(PyThreadState *python, bool has_gil)
     return is_behind ? LOOK_NEEDS_GIL : stack_cache_known(python);
 }
 
-static uint32_t stack_now(void *Py_UNUSED(ignored))
+static inline uint32_t tell_stack(bool may_wait)
 {
     PyThreadState *python = stacks_python_thread();
     if (python != NULL) {
@@ -142,16 +141,37 @@ static uint32_t stack_now(void *Py_UNUSED(ignored))
         thread->held_recording == stacks_recording_of(stacks_generation())) {
         return thread->held;
     }
-    return look_without_gil(stack_look, MTPROF_STACK_NONE);
+    return look_without_gil(stack_look, MTPROF_STACK_NONE, may_wait);
 }
 
-static uint32_t path_now(void *Py_UNUSED(ignored))
+static uint32_t stack_now(void *Py_UNUSED(ignored))
+{
+    return tell_stack(false);
+}
+
+static uint32_t stack_waiting(void *Py_UNUSED(ignored))
+{
+    return tell_stack(true);
+}
+
+static inline uint32_t tell_path(bool may_wait)
 {
     if (!module_path_in_frames()) {
         return module_path_entered();
     }
     PyThreadState *python = stacks_python_thread();
-    return python != NULL ? module_path_look(python, true) : look_without_gil(module_path_look, 0);
+    return python != NULL ? module_path_look(python, true)
+                          : look_without_gil(module_path_look, 0, may_wait);
+}
+
+static uint32_t path_now(void *Py_UNUSED(ignored))
+{
+    return tell_path(false);
+}
+
+static uint32_t path_waiting(void *Py_UNUSED(ignored))
+{
+    return tell_path(true);
 }
 
 static mtprof_status recording_begins(void *Py_UNUSED(ignored), mtprof_source *Py_UNUSED(from),
@@ -196,8 +216,11 @@ static py_language offered = {.version = 1, .hold = hold, .drop = drop};
 /* A recording that is under way keeps its language: try again later. */
 static int install(void)
 {
-    mtprof_language language = {
-        .struct_size = sizeof language, .stack = stack_now, .module_path = path_now};
+    mtprof_language language = {.struct_size = sizeof language,
+                                .stack = stack_now,
+                                .module_path = path_now,
+                                .stack_waiting = stack_waiting,
+                                .module_path_waiting = path_waiting};
     if (installed) {
         return 0;
     }
@@ -309,7 +332,7 @@ static PyObject *stack_cost(PyObject *Py_UNUSED(self), PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "k|pp:stack_cost", &rounds, &has_gil, &of_path)) {
         return NULL;
     }
-    uint32_t (*look)(void *) = of_path ? path_now : stack_now;
+    uint32_t (*look)(void *) = of_path ? path_waiting : stack_waiting;
     uint32_t told = 0;
     PyThreadState *thread = has_gil ? NULL : PyEval_SaveThread();
     uint64_t before = mtprof_ticks();

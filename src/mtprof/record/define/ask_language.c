@@ -37,6 +37,7 @@ uint32_t mtprof__ask(mtprof__writer *w, uint64_t state, uint32_t flags, mtprof_o
 {
     uint32_t wants = mtprof__language_asks(state);
     uint32_t kind = flags & MTPROF_KIND_MASK;
+    bool waits = (flags & MTPROF_BEGIN_MAY_WAIT) != 0;
     if (kind == MTPROF_KIND_FUNCTION) {
         return 0; /* a call of the language itself */
     }
@@ -59,14 +60,14 @@ uint32_t mtprof__ask(mtprof__writer *w, uint64_t state, uint32_t flags, mtprof_o
         const mtprof_language *l =
             __atomic_load_n(&spoken, MT_TSAN ? __ATOMIC_SEQ_CST : __ATOMIC_ACQUIRE);
         if (l != NULL && (wants & MTPROF_WANT_STACKS) != 0 && l->stack != NULL) {
-            op->stack = l->stack(l->context);
+            op->stack = (waits ? l->stack_waiting : l->stack)(l->context);
             if (op->stack == MTPROF_STACK_NONE) {
                 op->stack = 0;
                 wants &= ~(uint32_t)MTPROF_WANT_STACKS;
             }
         }
         if (l != NULL && (wants & MTPROF_WANT_MODULES) != 0 && l->module_path != NULL) {
-            op->module = l->module_path(l->context);
+            op->module = (waits ? l->module_path_waiting : l->module_path)(l->context);
             op->fields |= op->module != 0 ? MTPROF_OP_MODULE : 0;
         }
         __atomic_store_n(&w->asking, 0, __ATOMIC_RELEASE);
@@ -99,6 +100,12 @@ mtprof_status mtprof_set_language(const mtprof_language *language)
     mtprof_language *next = &places[place ^ 1];
     if (language != NULL) {
         mtb_read_struct(next, language);
+        if (next->stack_waiting == NULL) {
+            next->stack_waiting = next->stack;
+        }
+        if (next->module_path_waiting == NULL) {
+            next->module_path_waiting = next->module_path;
+        }
     }
     mtb_lock_acquire(&mtprof__names_lock); /* a recording comes into being under it */
     bool is_free = mtprof__current == NULL;

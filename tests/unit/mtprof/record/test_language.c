@@ -19,9 +19,10 @@ static mtprof_site scope_site = MTPROF_SITE_INIT("scope", MTPROF_KIND_SCOPE);
 
 /* What the language of these tests says, and how often it was asked. */
 static struct {
-    uint32_t stacks, modules; /* atomic */
-    uint32_t frame;           /* 0: unknown */
-    bool none;                /* there is no stack */
+    uint32_t stacks, modules;                 /* atomic */
+    uint32_t waiting_stacks, waiting_modules; /* those that may wait */
+    uint32_t frame;                           /* 0: unknown */
+    bool none;                                /* there is no stack */
     uint32_t module;
     bool begins;   /* it breaks its promise and begins a scope itself */
     bool signals;  /* a signal comes while it is asked */
@@ -53,6 +54,18 @@ static uint32_t tell_module(void *context)
     CHECK(context == &said);
     __atomic_fetch_add(&said.modules, 1, __ATOMIC_RELAXED);
     return said.module;
+}
+
+static uint32_t tell_stack_waiting(void *context)
+{
+    said.waiting_stacks++;
+    return tell_stack(context);
+}
+
+static uint32_t tell_module_waiting(void *context)
+{
+    said.waiting_modules++;
+    return tell_module(context);
 }
 
 static const mtprof_language LANGUAGE = {
@@ -238,6 +251,53 @@ TEST(a_shorter_struct_is_taken_as_far_as_it_goes)
     mtprof_end(mtprof_begin(&op_site));
     CHECK_EQ_U64(said.stacks, 1);
     CHECK_EQ_U64(said.modules, 0);
+    tv_free(finish(s, NULL));
+}
+
+TEST(what_may_wait_is_asked_of_those_that_wait)
+{
+    static mtprof_site patient =
+        MTPROF_SITE_INIT("patient", MTPROF_KIND_OP | MTPROF_BEGIN_MAY_WAIT);
+    mtprof_language language = LANGUAGE;
+    language.stack_waiting = tell_stack_waiting;
+    language.module_path_waiting = tell_module_waiting;
+    memset(&said, 0, sizeof said);
+    said.frame = frame("told");
+    REQUIRE_OK(mtprof_set_language(&language));
+    mtprof_session *s = tv_start(ALL);
+    mtprof_op op = {.struct_size = sizeof op};
+    uint32_t scope = MTPROF_KIND_SCOPE | MTPROF_BEGIN_MAY_WAIT;
+    for (int turn = 0; turn < 2; turn++) {
+        mtprof_end(mtprof_begin(&op_site));
+        mtprof_end(mtprof_begin_named("named", 5, MTPROF_KIND_SCOPE));
+        CHECK_EQ_U64(said.waiting_stacks, turn * 4u);
+        mtprof_end(mtprof_begin(&patient));
+        mtprof_end(mtprof_op_begin(&patient, &op));
+        mtprof_end(mtprof_begin_named("patient", 7, scope));
+        mtprof_end(mtprof_op_begin_named("patient", 7, scope, &op));
+        CHECK_EQ_U64(said.waiting_stacks, turn * 4u + 4);
+    }
+    CHECK_EQ_U64(said.stacks, 12);
+    CHECK_EQ_U64(said.modules, 6);
+    CHECK_EQ_U64(said.waiting_modules, 4); /* of ops */
+    trace_view *v = finish(s, NULL);
+    REQUIRE_EQ_U64(v->n_spans, 12);
+    for (size_t i = 0; i < v->n_spans; i++) {
+        CHECK_EQ_STR(function_of(v, v->spans[i].begin), "told");
+        CHECK_EQ_U64(v->spans[i].begin->r.aux & ~(uint32_t)(MTPROF_KIND_MASK | MTPROF_FLAG_PAYLOAD),
+                     0);
+    }
+    tv_free(v);
+}
+
+TEST(a_language_that_never_waits_is_asked_all_the_same)
+{
+    mtprof_session *s = start_with(ALL);
+    mtprof_end(mtprof_begin_named("patient", 7, MTPROF_KIND_OP | MTPROF_BEGIN_MAY_WAIT));
+    mtprof_end(mtprof_op_begin_named("patient", 7, MTPROF_KIND_OP | MTPROF_BEGIN_MAY_WAIT,
+                                     &(mtprof_op){.struct_size = sizeof(mtprof_op)}));
+    CHECK_EQ_U64(said.stacks, 2);
+    CHECK_EQ_U64(said.modules, 1);
     tv_free(finish(s, NULL));
 }
 
