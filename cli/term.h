@@ -105,8 +105,8 @@ typedef struct cli_lines {
     char *bytes;
     size_t used, room;
 } cli_lines;
-/* Writes with mtprof_output.write; the lines are its context. */
-int cli_lines_write(void *lines, const void *bytes, size_t length);
+/* For mtprof_output.write; the lines are its context. */
+int cli_lines_write(void *context, const void *bytes, size_t length);
 /* Frees it; with `whole` a last line without an end counts. */
 void cli_lines_end(cli_lines *lines, bool whole);
 

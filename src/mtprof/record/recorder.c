@@ -268,8 +268,8 @@ void mtprof__recorder_after_fork_child(void)
     mtb_lock_reset(&mtprof__loader_lock);
     mtb_lock_reset(&mtprof__language_lock); /* a change is either seen or not: AL4 */
     /* The child has no use for the file, and must not keep its lock alive. */
-    if (mtprof__current != NULL && mtprof__current->store->fd >= 0) {
-        close(mtprof__current->store->fd);
+    if (mtprof__current != NULL) {
+        mtprof__file_close(mtprof__current->store->fd, mtprof__current->store->file);
         mtprof__current->store->fd = -1;
     }
     mtprof__current = NULL;

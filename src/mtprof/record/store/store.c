@@ -237,12 +237,10 @@ void mtprof__store_release(mtprof__store *store)
     }
     if (store->made != NULL && store->pid == getpid()) {
         mtprof__file_discard(store);
-    } else if (store->fd >= 0) {
-        close(store->fd);
+    } else {
+        mtprof__file_close(store->fd, store->file);
     }
-    if (store->spill_fd >= 0) {
-        close(store->spill_fd);
-    }
+    mtprof__file_close(store->spill_fd, store->spill_file);
     fifo_free(&store->fifos[0]);
     fifo_free(&store->fifos[1]);
     fifo_free(&store->unchecked);

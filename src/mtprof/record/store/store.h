@@ -24,6 +24,10 @@
  *        room. What a recording itself adds is bounded (recording.h, RC4).
  *
  * Threads: all functions may be called from any thread unless they say otherwise.
+ *   ST7  A program may close descriptors that it does not know and get their numbers for files of
+ *        its own. So before one of ours is used or closed, it is compared with the file it was
+ *        opened for. Where it is another one, our file is opened again; failing that, nothing is
+ *        written to it any more.
  */
 #ifndef MTPROF_RECORD_STORE_STORE_H
 #define MTPROF_RECORD_STORE_STORE_H
@@ -59,6 +63,11 @@ enum {
     MTPROF__SEAL_QUEUE = 16384 /* sealed chunks that wait for their checksum */
 };
 
+/* Which file a descriptor is of (ST7). */
+typedef struct mtprof__file_id {
+    uint64_t device, inode;
+} mtprof__file_id;
+
 typedef struct mtprof__segment {
     char *base;
     uint64_t offset; /* of its first byte in the trace */
@@ -66,6 +75,7 @@ typedef struct mtprof__segment {
     uint64_t used;      /* cut into chunks so far */
     uint64_t populated; /* prefaulted so far */
     int fd;             /* -1: anonymous */
+    mtprof__file_id file;
     uint64_t fd_offset;
 } mtprof__segment;
 
@@ -97,6 +107,7 @@ typedef struct mtprof__store {
     bool unlocked; /* the file system has no locks */
     char *spill_directory;
     int fd, spill_fd;
+    mtprof__file_id file, spill_file;
     uint64_t spill_bytes;
     bool behind; /* the file cannot be mapped: chunks are written when sealed */
 
@@ -173,6 +184,13 @@ void mtprof__file_after_fork(void);
  * the process's id, and NAME.PID.mtt for NAME.mtt. */
 char *mtprof__path_with_pid(const char *path);
 char *mtprof__path_of_process(const char *path);
+/* ST7: which file the descriptor is of; whether it is this one. */
+mtprof__file_id mtprof__file_identify(int fd);
+bool mtprof__file_is(int fd, mtprof__file_id file);
+/* The descriptor of the store's file, opened again where the program has closed it; -1: none. */
+int mtprof__store_fd(mtprof__store *store);
+/* Closes a descriptor that is still of this file. */
+void mtprof__file_close(int fd, mtprof__file_id file);
 /* Undoes mtprof__file_create. */
 void mtprof__file_discard(mtprof__store *store);
 

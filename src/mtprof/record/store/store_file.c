@@ -105,6 +105,51 @@ static void unlock_path(const char *path, bool failed)
     old_fd = -1;
 }
 
+mtprof__file_id mtprof__file_identify(int fd)
+{
+    struct stat status;
+    bool known = fstat(fd, &status) == 0;
+    return known ? (mtprof__file_id){status.st_dev, status.st_ino} : (mtprof__file_id){0, 0};
+}
+
+bool mtprof__file_is(int fd, mtprof__file_id file)
+{
+    mtprof__file_id now = mtprof__file_identify(fd);
+    return fd >= 0 && now.device == file.device && now.inode == file.inode && now.inode != 0;
+}
+
+void mtprof__file_close(int fd, mtprof__file_id file)
+{
+    if (mtprof__file_is(fd, file)) {
+        close(fd);
+    }
+}
+
+int mtprof__store_fd(mtprof__store *store)
+{
+    int fd = __atomic_load_n(&store->fd, __ATOMIC_ACQUIRE);
+    if (fd < 0 || mtprof__file_is(fd, store->file)) {
+        return fd;
+    }
+    const char *path = store->made != NULL ? store->made : store->target;
+    int again = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    if (again >= 0 && !mtprof__file_is(again, store->file)) {
+        close(again);
+        again = -1;
+    }
+    if (!__atomic_compare_exchange_n(&store->fd, &fd, again, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE)) {
+        if (again >= 0) {
+            close(again);
+        }
+        return fd; /* another thread was first */
+    }
+    if (again >= 0) {
+        (void)mtprof__system.lock(again, LOCK_EX | LOCK_NB);
+    }
+    return again;
+}
+
 mtprof_status mtprof__file_create(mtprof__store *store, uint64_t first_bytes)
 {
     const char *path = store->path;
@@ -122,6 +167,7 @@ mtprof_status mtprof__file_create(mtprof__store *store, uint64_t first_bytes)
                               "session_start: cannot create a file beside %s", path);
     }
     new_fd = store->fd;
+    store->file = mtprof__file_identify(store->fd);
     store->unlocked = unlocked;
     (void)mtprof__system.lock(store->fd, LOCK_EX | LOCK_NB);
     int error = mtprof__system.allocate(store->fd, 0, (off_t)first_bytes);
@@ -150,12 +196,12 @@ mtprof_status mtprof__file_place(mtprof__store *store)
 
 void mtprof__file_discard(mtprof__store *store)
 {
-    mtb_file_remove(&store->made);
-    if (store->fd >= 0) {
+    if (mtprof__file_is(store->fd, store->file)) {
         (void)mtprof__system.lock(store->fd, LOCK_UN);
         close(store->fd);
-        store->fd = -1;
     }
+    store->fd = -1;
+    mtb_file_remove(&store->made);
     unlock_path(store->target, true);
     new_fd = -1;
 }

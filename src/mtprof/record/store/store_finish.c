@@ -51,7 +51,8 @@ static int write_behind(mtprof__store *store, const mtprof__chunk_header *chunk)
         return EINVAL;
     }
     uint64_t offset = s->offset + (uint64_t)((const char *)chunk - s->base);
-    return mtprof__system.write(store->fd, chunk, chunk->size, (off_t)offset);
+    int fd = mtprof__store_fd(store);
+    return fd >= 0 ? mtprof__system.write(fd, chunk, chunk->size, (off_t)offset) : EBADF;
 }
 
 bool mtprof__store_check_sealed(mtprof__store *store)
@@ -132,7 +133,7 @@ static void mark_closed(mtprof__file_header *header, uint64_t end_ticks, uint64_
 
 void mtprof__store_unlock(mtprof__store *store)
 {
-    if (store->fd >= 0) {
+    if (mtprof__file_is(store->fd, store->file)) {
         mtprof__system.lock(store->fd,
                             LOCK_UN); /* closing is not enough: a forked child may have a copy */
     }
@@ -145,13 +146,20 @@ mtprof_status mtprof__store_finish(mtprof__store *store, uint64_t end_ticks)
     uint64_t bytes = store->frontier;
     /* What follows the last chunk was only allocated ahead. The closed mark comes last: it says
      * that all of this has been done. */
-    if (ftruncate(store->fd, (off_t)bytes) != 0) {
+    int fd = mtprof__store_fd(store);
+    if (fd < 0) {
+        return mtb_fail_errno(MTPROF_EIO, EBADF,
+                              "session_close: the program has closed the descriptor of %s, and the "
+                              "file is no longer there",
+                              store->path);
+    }
+    if (ftruncate(fd, (off_t)bytes) != 0) {
         return mtb_fail_errno(MTPROF_EIO, errno, "session_close: cutting %s to size", store->path);
     }
     mark_closed(store->header, end_ticks, bytes, chunks);
     int error = 0;
     if (store->behind) {
-        error = mtprof__system.write(store->fd, store->header, MTPROF_HEADER_BYTES, 0);
+        error = mtprof__system.write(fd, store->header, MTPROF_HEADER_BYTES, 0);
     }
     if (error != 0) {
         return mtb_fail_errno(MTPROF_EIO, error, "session_close: finishing %s", store->path);
@@ -244,7 +252,7 @@ mtprof_status mtprof__store_save(mtprof__store *store, const char *path, uint64_
 
 static int64_t read_segment(mtprof__segment *s, uint64_t at, char *to, size_t length)
 {
-    if (s->fd >= 0) {
+    if (mtprof__file_is(s->fd, s->file)) {
         ssize_t n;
         do {
             n = pread(s->fd, to, length, (off_t)(s->fd_offset + at));
@@ -325,7 +333,7 @@ void mtprof__store_abandon(mtprof__store *store, mtprof__chunk_header *chunk)
         return;
     }
     uint32_t size = chunk->size;
-    mtprof__chunk_header *copy = s->fd >= 0 ? mtb_calloc(1, size) : NULL;
+    mtprof__chunk_header *copy = mtprof__file_is(s->fd, s->file) ? mtb_calloc(1, size) : NULL;
     if (copy == NULL) {
         return;
     }

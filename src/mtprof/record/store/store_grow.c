@@ -105,17 +105,24 @@ static int back_segment(mtprof__store *store, mtprof__segment *segment, bool spi
 {
     segment->fd = -1;
     if (spill) {
-        if (store->spill_fd < 0) {
+        if (store->spill_fd < 0 || !mtprof__file_is(store->spill_fd, store->spill_file)) {
             store->spill_fd = open_spill(store->spill_directory);
             if (store->spill_fd < 0) {
                 return errno;
             }
+            store->spill_file = mtprof__file_identify(store->spill_fd);
+            store->spill_bytes = 0;
         }
         segment->fd = store->spill_fd;
+        segment->file = store->spill_file;
         segment->fd_offset = store->spill_bytes;
     } else if (store->path != NULL) {
-        segment->fd = store->fd;
+        segment->fd = mtprof__store_fd(store);
+        segment->file = store->file;
         segment->fd_offset = segment->offset;
+        if (segment->fd < 0) {
+            return EBADF;
+        }
     } else {
         return 0;
     }

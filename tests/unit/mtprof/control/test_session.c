@@ -12,6 +12,7 @@
 #include <mtprof/trace.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -416,5 +417,72 @@ TEST(a_file_that_cannot_be_finished_is_an_io_error_and_the_session_is_gone)
     CHECK_EQ_U64(info.kind, MTPROF_STREAM_THREAD);
     CHECK_EQ_U64(info.bytes, 24); /* a begin and an end */
     mtprof_reader_close(reader);
+    check_can_start();
+}
+
+/* ---- a program that closes descriptors it does not know (ST7) ---- */
+
+/* Gives the number of the trace's descriptor to a file of the program. False: there is none. */
+static bool take_descriptor(const char *trace, const char *own)
+{
+    struct stat file;
+    struct stat other;
+    REQUIRE(stat(trace, &file) == 0);
+    for (int fd = 3; fd < 1024; fd++) {
+        if (fstat(fd, &other) == 0 && other.st_ino == file.st_ino && other.st_dev == file.st_dev) {
+            int mine = open(own, O_RDWR | O_CREAT | O_TRUNC, 0600);
+            REQUIRE(mine >= 0 && dup2(mine, fd) == fd);
+            close(mine);
+            REQUIRE(write(fd, "the program's own text", 22) == 22);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void check_own_file(const char *own)
+{
+    char text[64] = {0};
+    FILE *file = fopen(own, "r");
+    REQUIRE(file != NULL);
+    CHECK_EQ_U64(fread(text, 1, sizeof text - 1, file), 22);
+    CHECK_EQ_STR(text, "the program's own text");
+    fclose(file);
+}
+
+TEST(a_taken_descriptor_is_not_written_to_and_the_trace_is_whole)
+{
+    const char *path = in_tmp("taken.mtt");
+    const char *own = in_tmp("own.txt");
+    const mtprof_config config = {.struct_size = sizeof config, .path = path};
+    mtprof_session *s = NULL;
+    REQUIRE_OK(mtprof_session_start(&config, &s));
+    mtprof_end(mtprof_begin(&scope));
+    REQUIRE(take_descriptor(path, own));
+    for (int i = 0; i < 200000; i++) { /* the file grows meanwhile */
+        mtprof_end(mtprof_begin(&scope));
+    }
+    CHECK_OK(mtprof_session_close(s));
+    check_own_file(own);
+    trace_view *v = tv_path(path);
+    CHECK_EQ_U64(v->n_spans, 200001);
+    mtprof_trace_info info = {.struct_size = sizeof info};
+    CHECK_OK(mtprof_reader_get_info(v->reader, &info));
+    CHECK(info.closed);
+    tv_free(v);
+}
+
+TEST(a_taken_descriptor_of_a_file_that_is_gone_is_an_io_error)
+{
+    const char *path = in_tmp("gone.mtt");
+    const char *own = in_tmp("own.txt");
+    const mtprof_config config = {.struct_size = sizeof config, .path = path};
+    mtprof_session *s = NULL;
+    REQUIRE_OK(mtprof_session_start(&config, &s));
+    mtprof_end(mtprof_begin(&scope));
+    REQUIRE(take_descriptor(path, own));
+    REQUIRE(unlink(path) == 0);
+    check_error(mtprof_session_close(s), MTPROF_EIO, "closed the descriptor of");
+    check_own_file(own);
     check_can_start();
 }
