@@ -308,17 +308,20 @@ uint32_t stack_cache_node(PyThreadState *thread)
 
 uint32_t stack_cache_known(PyThreadState *thread)
 {
-    stacks_thread *mine = stacks_thread_mine();
+    stacks_thread *mine = stacks_thread_if_any();
     if (mine == NULL || mine->busy != 0) {
         return 0;
     }
-    if (mine->walk == NULL) {
-        return LOOK_NEEDS_GIL;
+    uint32_t node = LOOK_NEEDS_GIL;
+    if (mine->walk != NULL) {
+        mine->busy++;
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        node = walk_now(mine->walk, thread, false);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        mine->busy--;
     }
-    mine->busy++;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    uint32_t node = walk_now(mine->walk, thread, false);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    mine->busy--;
+    if (node == LOOK_NEEDS_GIL && frames_collect(thread, NULL, NULL, 0) == 0) {
+        node = MTPROF_STACK_NONE; /* torch's autograd threads: they need not wait */
+    }
     return node;
 }
