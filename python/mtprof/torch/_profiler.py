@@ -59,7 +59,10 @@ class _OfTorch:
     def _observe(self, event):
         if event == 0:
             overloads = getattr(self.experimental_config, "capture_overload_names", False)
-            _library.set_options(_library.ANNOTATIONS | (_library.OVERLOADS if overloads else 0))
+            # Only torch.compile makes annotations that need it; it costs every allocation some nanoseconds.
+            annotations = "torch._dynamo" in sys.modules
+            _library.set_options((_library.ANNOTATIONS if annotations else 0)
+                                 | (_library.OVERLOADS if overloads else 0))
             place = _distributed()
             if place is not None:
                 self.add_metadata_json("distributedInfo", json.dumps(place))

@@ -152,7 +152,9 @@ typedef struct th__thread {
     mtprof_token wrapper;  /* evaluate_function, until its node begins */
     uint32_t named_epoch;  /* in which torch's id of this thread was noted */
     uint32_t memory_epoch; /* in which its allocations were asked for */
-    mtprof_value *values;  /* inputs of the op that begins */
+    mtprof_op
+        numbered; /* zero but for a number: kept, because making it takes longer than using it */
+    mtprof_value *values; /* inputs of the op that begins */
     mtprof_tensor_ref *refs;
     uint32_t n_values, values_room, n_refs, refs_room;
 } th__thread;

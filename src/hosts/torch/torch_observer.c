@@ -39,7 +39,8 @@ static struct {
 } observers;
 
 static uint32_t options_now;
-static bool takes_place; /* the object of torch_memory.c is wanted on every thread */
+static bool only_numbers; /* the layout is known, and no overloads are wanted */
+static bool takes_place;  /* the object of torch_memory.c is wanted on every thread */
 
 /* ---- threads ---- */
 
@@ -194,11 +195,11 @@ static void read_details(const void *record, uint32_t scope, uint32_t epoch, mtp
      (uint32_t)MTPROF_WANT_TENSORS | (uint32_t)MTPROF_WANT_FLOPS | (uint32_t)MTPROF_WANT_MEMORY)
 
 static MT_NOINLINE mtprof_token begin_details(th__thread *thread, const void *record,
-                                              uint32_t scope, const char *name, uint32_t gate)
+                                              uint32_t scope, th__site *site, const char *name,
+                                              uint32_t gate)
 {
     uint32_t epoch = __atomic_load_n(&mtprof_i_epoch, __ATOMIC_RELAXED);
     mtprof_op op = {.struct_size = sizeof op};
-    th__site *site = scope != TH_SCOPE_USER ? th__site_of(&thread->cache, name) : NULL;
     read_details(record, scope, epoch, &op);
     if ((gate & (MTPROF_WANT_INPUTS | MTPROF_WANT_TENSORS | MTPROF_WANT_FLOPS)) != 0) {
         th__read_inputs(thread, record, gate, &op);
@@ -233,6 +234,21 @@ static MT_NOINLINE mtprof_token begin_details(th__thread *thread, const void *re
     return token;
 }
 
+/* An op of which the number alone is wanted: most recordings. */
+MT_INLINE mtprof_token begin_numbered(th__thread *thread, const void *record, th__site *site)
+{
+    uint64_t sequence = field(record, th__fields.sequence);
+    mtprof_op *op = &thread->numbered;
+    thread->wrapper = 0;
+    if (sequence == UINT64_MAX) {
+        return mtprof_begin(&site->site);
+    }
+    op->struct_size = sizeof *op;
+    op->fields = MTPROF_OP_SEQUENCE;
+    op->sequence = sequence;
+    return mtprof_op_begin(&site->site, op);
+}
+
 MT_INLINE uint32_t epoch_now(void)
 {
     return __atomic_load_n(&mtprof_i_epoch, __ATOMIC_RELAXED);
@@ -260,10 +276,14 @@ MT_INLINE void **begin(void **context, const void *record, uint32_t scope)
     }
     const char *name = th__torch.name(record);
     mtprof_token token = 0;
-    th__site *site = NULL;
-    if (MT_UNLIKELY((gate & DETAILS) != 0)) {
-        token = begin_details(thread, record, scope, name, gate);
-    } else if (scope != TH_SCOPE_USER && (site = th__site_of(&thread->cache, name)) != NULL) {
+    th__site *site = scope != TH_SCOPE_USER ? th__site_of(&thread->cache, name) : NULL;
+    bool numbered = scope == TH_SCOPE_FUNCTION && (gate & DETAILS) == MTPROF_WANT_DETAILS &&
+                    only_numbers && thread->named_epoch == epoch_now();
+    if (MT_LIKELY(numbered && site != NULL && !site->wrapper)) {
+        token = begin_numbered(thread, record, site);
+    } else if ((gate & DETAILS) != 0) {
+        token = begin_details(thread, record, scope, site, name, gate);
+    } else if (site != NULL) {
         token = mtprof_begin(&site->site);
     } else {
         uint32_t kind = scope == TH_SCOPE_USER ? MTPROF_KIND_SCOPE : MTPROF_KIND_OP;
@@ -321,6 +341,7 @@ void th__observers_add(uint64_t wants, uint32_t options)
     th__callback callback = {.end = end, .probability = 1};
     fill_table();
     options_now = options;
+    only_numbers = th__fields.checked && (options & MTPROF_TORCH_OVERLOADS) == 0;
     takes_place = (wants & MTPROF_WANT_ALLOCS) != 0 || (options & MTPROF_TORCH_ANNOTATIONS) != 0;
     if (takes_place) {
         (void)th__memory_ask(); /* asked, and counted, again with the first op */
