@@ -184,7 +184,8 @@ def inputs():
 
 def loader():
     data = torch.utils.data.TensorDataset(torch.arange(12.0).reshape(6, 2))
-    batches = torch.utils.data.DataLoader(data, batch_size=2, num_workers=2)
+    # One worker: of two, either may be first.
+    batches = torch.utils.data.DataLoader(data, batch_size=2, num_workers=1)
 
     def step():
         for (batch,) in batches:

@@ -173,6 +173,30 @@ PATCHED = """
     assert before == {name: now.get(name) for name in before}
 """
 
+COMPILED = """
+    import torch, torch._dynamo, mtprof.torch
+    from mtprof.torch import profile, record_function
+    @record_function("decorated")
+    def inner(a):
+        return a.sin()
+    def function(a):
+        with record_function("scope", size=3):
+            return inner(a) * 2
+    explained = torch._dynamo.explain(function)(torch.ones(3))
+    assert explained.graph_break_count == 0 and explained.graph_count == 1, explained
+    compiled = torch.compile(function, backend="eager")
+    x = torch.ones(3)
+    compiled(x)
+    before = dict(torch._dynamo.utils.counters["stats"])
+    with profile(record_shapes=True, with_stack=True, with_modules=True) as prof:
+        compiled(x)
+        function(x)
+    assert before == dict(torch._dynamo.utils.counters["stats"])
+    rows = {row.key: row.count for row in prof.key_averages()}
+    assert rows["scope"] == rows["decorated"] == 1, rows  # of the call that is not compiled
+    assert rows["aten::sin"] == 2 and any(key.startswith("Torch-Compiled Region") for key in rows), rows
+"""
+
 CYCLES = """
     import resource, torch, mtprof.torch
     x = torch.ones(2)
@@ -228,7 +252,7 @@ def main():
     passed = failed = 0
     for name, text in (("killed", None), ("threads", THREADS), ("forked", FORKED), ("raises", RAISES),
                        ("interrupted", INTERRUPTED), ("nested", NESTED), ("beside", BESIDE), ("patched", PATCHED),
-                       ("cycles", CYCLES)):
+                       ("compiled", COMPILED), ("cycles", CYCLES)):
         problem = ""
         if text is None:
             problem = check_killed(folder)

@@ -15,8 +15,8 @@ from mtprof import (DeviceType, EventList, FunctionEvent, FunctionEventAvg, Kine
                     tensorboard_trace_handler)
 from mtprof.torch._library import TorchHostError, info
 from mtprof.torch._patch import patch, unpatch
-from mtprof.torch._profiler import (ExecutionTraceObserver, _ExperimentalConfig, _KinetoProfile, profile,
-                                    record_function)
+from mtprof.torch._profiler import ExecutionTraceObserver, _ExperimentalConfig, _KinetoProfile, profile
+from mtprof.torch._scopes import record_function
 
 __all__ = [
     "profile", "schedule", "supported_activities", "tensorboard_trace_handler", "ProfilerAction",

@@ -6,7 +6,7 @@ import sys
 
 import torch
 from torch.autograd import profiler as _torch_profiler
-from mtprof import modules as _modules, observers as _observers, profiler as _profiler, record_function, set_host
+from mtprof import modules as _modules, observers as _observers, profiler as _profiler, set_host
 from mtprof._warnings import own_folder, warn
 from mtprof.config import _ExperimentalConfig
 from mtprof.torch import _library
