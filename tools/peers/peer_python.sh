@@ -25,7 +25,7 @@ compare tests/peers/torch_memory.py "$work/memory"
 compare tests/peers/torch_host.py "$work/host"
 compare tests/peers/torch_run.py
 compare tests/peers/torch_host_life.py "$work/host"
-compare tests/peers/torch_host_stacks.py
+compare tests/peers/host/torch_host_stacks.py
 # The same programs on the simulated accelerator.
 export MINDTORCH_NPU=sim
 compare tests/peers/torch_training.py --device npu sgd adamw

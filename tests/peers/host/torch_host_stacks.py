@@ -92,9 +92,10 @@ def main():
         [thread.join() for thread in threads]
     ops = wrong = 0
     for event in prof.events():
-        if not event.name.startswith("aten::") or event.cpu_parent is None or event.cpu_parent.name not in Notes.expected:
+        call = event.cpu_parent.name if event.cpu_parent is not None else ""
+        if not event.name.startswith("aten::") or call not in Notes.expected:
             continue
-        frames, modules = Notes.expected[event.cpu_parent.name]
+        frames, modules = Notes.expected[call]
         ops += 1
         outer = event.stack[-len(frames):]
         if not same_frames(outer, frames) or "Notes.__torch_function__" not in event.stack[-len(frames) - 1]:
