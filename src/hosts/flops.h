@@ -30,6 +30,17 @@ typedef struct host_flops_input {
     uint32_t n_sizes, n_integers;
 } host_flops_input;
 
+/* How many inputs the formula looks at. */
+static inline uint32_t host_flops_inputs(host_flops rule)
+{
+    static const uint8_t counts[] = {
+        [HOST_FLOPS_NONE] = 0,    [HOST_FLOPS_ADD] = 1,
+        [HOST_FLOPS_MUL] = 1,     [HOST_FLOPS_MM] = 2,
+        [HOST_FLOPS_ADDMM] = 3,   [HOST_FLOPS_BMM] = 2,
+        [HOST_FLOPS_BADDBMM] = 3, [HOST_FLOPS_CONV2D] = HOST_FLOPS_INPUTS};
+    return counts[rule];
+}
+
 /* 0 where the formula does not apply. */
 uint64_t host_count_flops(host_flops rule, const host_flops_input *inputs, uint32_t n_inputs);
 

@@ -250,12 +250,14 @@ void th__read_inputs(th__thread *thread, const void *record, uint32_t wants, mtp
 
 uint64_t th__count_flops(uint32_t rule, const mtprof_op *op)
 {
-    host_flops_input inputs[HOST_FLOPS_INPUTS] = {{0}};
+    host_flops_input inputs[HOST_FLOPS_INPUTS];
     int64_t integers[HOST_FLOPS_INPUTS][2];
     uint32_t n = op->inputs != NULL ? op->n_inputs : 0;
-    n = n < HOST_FLOPS_INPUTS ? n : HOST_FLOPS_INPUTS;
+    uint32_t most = host_flops_inputs((host_flops)rule);
+    n = n < most ? n : most;
     for (uint32_t i = 0; i < n; i++) {
         const mtprof_value *value = &op->inputs[i];
+        inputs[i] = (host_flops_input){0};
         if (value->kind == MTPROF_INPUT_TENSOR) {
             inputs[i].sizes = value->of.sizes;
             inputs[i].n_sizes = value->n_dims;

@@ -9,12 +9,14 @@
 
 uint64_t mt__flops_of(uint32_t rule, const mt_value *args, uint32_t n_args)
 {
-    host_flops_input inputs[HOST_FLOPS_INPUTS] = {{0}};
-    uint32_t n = n_args < HOST_FLOPS_INPUTS ? n_args : HOST_FLOPS_INPUTS;
+    host_flops_input inputs[HOST_FLOPS_INPUTS];
     if (MT_LIKELY(rule == HOST_FLOPS_NONE)) {
         return 0;
     }
+    uint32_t n = host_flops_inputs((host_flops)rule);
+    n = n < n_args ? n : n_args;
     for (uint32_t i = 0; i < n; i++) {
+        inputs[i] = (host_flops_input){0};
         if (args[i].kind == MT_KIND_TENSOR && args[i].of.tensor != NULL) {
             inputs[i].sizes = mt_tensor_sizes(args[i].of.tensor);
             inputs[i].n_sizes = mt_tensor_n_dims(args[i].of.tensor);
