@@ -35,9 +35,12 @@ typedef struct value {
 } value;
 
 typedef struct tensor {
+    const void *table;
     int64_t n_dims;
-    int64_t sizes[8];
-    int64_t strides[8];
+    int64_t sizes[5];
+    int64_t strides[5];
+    unsigned char reserved[22];
+    unsigned char kept; /* in bits 2 and 3 */
 } tensor;
 
 struct fake_running {
@@ -51,6 +54,7 @@ struct fake_running {
 };
 
 static fake_layout layout = {.object_head = 16};
+static uint64_t n_asked; /* tensors that keep no sizes, for sizes */
 static observer observers[OBSERVERS];
 static uint64_t handles[OBSERVERS];
 static uint32_t n_observers;
@@ -59,6 +63,12 @@ static int64_t sequence_number = 6;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local uint64_t my_thread;
 static _Thread_local bool grad_mode;
+
+/* What a handle without a tensor points to. */
+tensor undefined_tensor __asm__("_ZN3c1019UndefinedTensorImpl10_singletonE") = {.kept = 1 << 2};
+
+/* The table of texts; objects point to its third word. */
+const void *const text_table[4] __asm__("_ZTVN3c106ivalue14ConstantStringE");
 
 /* ---- values ---- */
 
@@ -71,9 +81,10 @@ static void *own(fake_running *running, size_t bytes)
 
 static void fill(fake_running *running, value *to, const fake_input *from)
 {
-    static const uint32_t tags[] = {0, 1, 3, 5, 10, 12, 14, 26};
+    static const uint32_t tags[2][9] = {{0, 1, 3, 5, 10, 12, 14, 26, 12},
+                                        {0, 1, 4, 5, 9, 11, 13, 25, 11}};
     unsigned char *made = NULL;
-    to->tag = tags[from->kind];
+    to->tag = tags[layout.old_tags][from->kind];
     switch (from->kind) {
     case FAKE_TENSOR: {
         if (from->tensor != NULL) {
@@ -82,6 +93,7 @@ static void fill(fake_running *running, value *to, const fake_input *from)
         }
         tensor *t = own(running, sizeof *t);
         t->n_dims = from->n;
+        t->kept = (unsigned char)(from->kept << 2);
         for (uint32_t d = from->n; d-- > 0;) {
             t->sizes[d] = from->sizes[d];
             t->strides[d] = d + 1 < from->n ? t->strides[d + 1] * t->sizes[d + 1] : 1;
@@ -90,6 +102,7 @@ static void fill(fake_running *running, value *to, const fake_input *from)
         break;
     }
     case FAKE_REAL: memcpy(&to->word, &from->real, 8); break;
+    case FAKE_NO_TEXT:
     case FAKE_INT: to->word = (uint64_t)from->integer; break;
     case FAKE_BOOL: to->word = from->integer != 0; break;
     case FAKE_TEXT: {
@@ -98,6 +111,8 @@ static void fill(fake_running *running, value *to, const fake_input *from)
         char *text =
             length <= 15 ? (char *)made + layout.object_head + 16 : own(running, length + 1);
         memcpy(text, from->text, length);
+        const void *class = &text_table[2];
+        memcpy(made, &class, sizeof class);
         memcpy(made + layout.object_head, &text, sizeof text);
         memcpy(made + layout.object_head + 8, &length, sizeof length);
         memcpy(&to->word, &made, sizeof made);
@@ -194,9 +209,8 @@ uint64_t peek(void)
         (void)t;                                               \
         return 0;                                              \
     }
-HANDLE(bool, is_defined, t != NULL)
 HANDLE(int64_t, get_dim, t->n_dims)
-HANDLE(const int64_t *, get_sizes, t->sizes)
+HANDLE(const int64_t *, get_sizes, (n_asked += (t->kept >> 2) >= 2, t->sizes))
 HANDLE(const int64_t *, get_strides, t->strides)
 HANDLE(int32_t, get_dtype, 6)
 HANDLE(int32_t, get_layout, 0)
@@ -276,6 +290,7 @@ int32_t aoti_torch_empty_strided(int64_t n, const int64_t *sizes, const int64_t 
     void **handle = calloc(1, sizeof *handle);
     tensor *t = calloc(1, sizeof *t);
     t->n_dims = n;
+    t->kept = layout.other_tensors ? 3 << 2 : 0;
     memcpy(t->sizes, sizes, (size_t)n * 8);
     memcpy(t->strides, strides, (size_t)n * 8);
     *handle = t;
@@ -286,8 +301,20 @@ int32_t aoti_torch_empty_strided(int64_t n, const int64_t *sizes, const int64_t 
 int32_t aoti_torch_delete_tensor_object(void *handle);
 int32_t aoti_torch_delete_tensor_object(void *handle)
 {
-    free(*(void **)handle);
+    void *t = *(void **)handle;
+    if (t != &undefined_tensor) {
+        free(t);
+    }
     free(handle);
+    return 0;
+}
+
+int32_t aoti_torch_new_uninitialized_tensor(void **out);
+int32_t aoti_torch_new_uninitialized_tensor(void **out)
+{
+    void **handle = calloc(1, sizeof *handle);
+    *handle = &undefined_tensor;
+    *out = handle;
     return 0;
 }
 
@@ -313,6 +340,7 @@ int32_t aoti_torch_clone(void *const *from, void **out)
     return aoti_torch_empty_strided(2, t->sizes, t->strides, 6, 0, 0, out);
 }
 
+#ifndef FAKE_TORCH_OLD
 int32_t aoti_torch_scalar_to_tensor_float64(double number, void **out);
 int32_t aoti_torch_scalar_to_tensor_float64(double number, void **out)
 {
@@ -322,6 +350,7 @@ int32_t aoti_torch_scalar_to_tensor_float64(double number, void **out)
     run(&scalar);
     return aoti_torch_empty_strided(0, none, none, 7, 0, 0, out);
 }
+#endif
 
 int32_t aoti_torch_dtype_float32(void);
 int32_t aoti_torch_dtype_float32(void)
@@ -369,4 +398,10 @@ static bool copies_inputs(void)
     return any;
 }
 
-const fake_torch fake_torch_face = {&layout, fake_begin, fake_end, count_observers, copies_inputs};
+static uint64_t count_asked(void)
+{
+    return n_asked;
+}
+
+const fake_torch fake_torch_face = {&layout,         fake_begin,    fake_end,
+                                    count_observers, copies_inputs, count_asked};

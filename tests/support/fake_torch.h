@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A libtorch_cpu.so of our own: the functions that src/hosts/torch finds by symbol, with records
- * laid out as real torch has them, or wilfully otherwise. Its tensors are nothing but sizes.
+ * laid out as real torch has them, or wilfully otherwise. Its tensors are nothing but sizes. With
+ * FAKE_TORCH_OLD it lacks a function that inputs need.
  */
 #ifndef TESTS_SUPPORT_FAKE_TORCH_H
 #define TESTS_SUPPORT_FAKE_TORCH_H
@@ -17,6 +18,8 @@ typedef struct fake_layout {
     uint32_t object_head; /* 16 or 24 */
     bool wild;            /* inputs point nowhere */
     bool silent;          /* clone() runs no op inside */
+    bool old_tags;        /* those of 2.7 */
+    bool other_tensors;   /* tensors do not say that they keep their sizes */
 } fake_layout;
 
 enum fake_kind {
@@ -27,7 +30,8 @@ enum fake_kind {
     FAKE_BOOL,
     FAKE_TEXT,
     FAKE_LIST,
-    FAKE_OTHER /* a tag that we do not know */
+    FAKE_OTHER,  /* a tag that we do not know */
+    FAKE_NO_TEXT /* the tag of texts, with a number */
 };
 
 typedef struct fake_input {
@@ -39,6 +43,7 @@ typedef struct fake_input {
     const char *text;
     const struct fake_input *items;
     const void *tensor; /* TENSOR: this one */
+    uint32_t kept;      /* TENSOR: 1 no strides, 2 no sizes, either */
 } fake_input;
 
 typedef struct fake_op {
@@ -60,6 +65,7 @@ typedef struct fake_torch {
     void (*end)(fake_running *running);
     uint32_t (*n_observers)(void);
     bool (*copies_inputs)(void); /* an observer needs them */
+    uint64_t (*n_asked)(void);   /* how often a tensor without sizes was asked for them */
 } fake_torch;
 
 #endif /* TESTS_SUPPORT_FAKE_TORCH_H */

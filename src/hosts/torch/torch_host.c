@@ -17,6 +17,7 @@ static struct {
     bool known;           /* the library was opened and checked */
     mtprof_torch_info info;
     char failure[MTB_MESSAGE_BYTES]; /* of attaching */
+    char missing[MTB_MESSAGE_BYTES]; /* of tier names */
     mtprof_source *source;           /* NULL: not attached */
     uint32_t options;                /* atomic */
 } host = {.lock = PTHREAD_MUTEX_INITIALIZER, .info = {.missing = ""}};
@@ -53,13 +54,21 @@ static int know_torch(void)
         return MTPROF_OK;
     }
     MT_TRY(th__library_open());
-    const char *missing = th__layout_check();
+    const char *missing = host.missing;
+    if (th__torch.lacks != NULL) {
+        snprintf(host.missing, sizeof host.missing, "this libtorch has no %s; 2.7 to 2.15 have it",
+                 th__torch.lacks);
+    } else {
+        missing = th__layout_check();
+        host.info.memory = th__memory_check();
+    }
     host.info.tier = missing[0] == '\0' ? MTPROF_TORCH_FULL : MTPROF_TORCH_NAMES;
-    host.info.memory = th__memory_check();
     if (missing[0] == '\0' && !host.info.memory) {
         missing = "allocations are not reported as in torch 2.7 to 2.15";
     } else if (missing[0] == '\0' && th__fields.tag_double == TH_TAG_UNKNOWN) {
         missing = "real numbers among inputs are not known";
+    } else if (missing[0] == '\0' && th__fields.tag_string == TH_TAG_UNKNOWN) {
+        missing = "texts among inputs are not known";
     }
     host.info.missing = missing;
     host.known = true;

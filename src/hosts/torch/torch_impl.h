@@ -59,12 +59,13 @@ typedef struct th__library {
     uint64_t (*thread_id)(void);
     uint64_t (*sequence)(void); /* the number that the next op of autograd gets */
 
-    int32_t (*is_defined)(const void *tensor, bool *defined);
+    const void *undefined;  /* what a handle without a tensor points to */
+    const void *text_class; /* the table of the class of texts; NULL: none was found */
     int32_t (*n_dims)(const void *tensor, int64_t *n_dims);
     int32_t (*sizes)(const void *tensor, int64_t **sizes);
     int32_t (*strides)(const void *tensor, int64_t **strides);
     int32_t (*dtype)(const void *tensor, int32_t *dtype);
-    int32_t (*layout)(const void *tensor, int32_t *layout);
+    int32_t (*layout)(const void *tensor, int32_t *layout); /* NULL before 2.9 */
     int32_t (*device_type)(const void *tensor, int32_t *type);
     int32_t (*device_index)(const void *tensor, int32_t *index);
     int32_t (*data)(const void *tensor, void **data);
@@ -76,10 +77,12 @@ typedef struct th__library {
                              void **tensor);
     int32_t (*clone)(const void *tensor, void **copy);
     int32_t (*scalar)(double value, void **tensor);
+    int32_t (*make_undefined)(void **tensor);
     int32_t (*destroy)(void *tensor);
     bool (*grad_mode)(void);
     void (*set_grad_mode)(bool enabled);
-    int32_t float32, cpu, strided; /* their numbers */
+    int32_t float32, cpu, strided; /* their numbers; strided only with `layout` */
+    const char *lacks;             /* a symbol that only the full tier needs; NULL: none */
 
     /* For torch_memory.c; all NULL where one is missing. A kind is passed as a word. */
     void *(*debug_get)(uint64_t kind);
@@ -91,7 +94,7 @@ typedef struct th__library {
 
 extern th__library th__torch;
 
-/* ENOTSUP: the message names what is missing. */
+/* ENOTSUP: the message names what is missing. What only the full tier needs is in `lacks`. */
 int th__library_open(void);
 
 /* ---- torch_layout.c ---- */
@@ -103,7 +106,16 @@ typedef struct th__layout {
     uint32_t thread, scope, sequence, inputs, n_inputs, forward_thread; /* of a record */
     uint32_t object_head; /* of an object that inputs share: what comes before its own fields */
     uint32_t tag_tensor, tag_double, tag_int, tag_bool, tag_string, tag_list;
+    uint32_t tensor_kept; /* of a tensor: a byte with enum th__kept in bits 2 and 3 */
 } th__layout;
+
+/* What a tensor keeps in itself. To ask for the rest runs code of its class, which may print an
+ * error, or call Python and make a dynamic size of torch.compile a fixed one. */
+enum th__kept {
+    TH_KEPT_ALL = 0,   /* sizes and strides */
+    TH_KEPT_SIZES = 1, /* sparse, mkldnn, batches of vmap */
+    TH_KEPT_NONE = 2   /* nested, symbolic sizes */
+};
 
 enum {
     TH_INPUT_BYTES = 16, /* of a value: a word and a tag */
@@ -114,6 +126,16 @@ extern th__layout th__fields;
 
 /* Checks the layout with known ops. Why it is not as expected, or "". */
 const char *th__layout_check(void);
+
+/* Whether the object of an input with tag_string is a text. The first one is read through the
+ * kernel: until then the tag is a guess. */
+bool th__is_text(const void *object);
+
+/* enum th__kept of the tensor. */
+static inline uint32_t th__kept_by(const void *object)
+{
+    return ((const unsigned char *)object)[th__fields.tensor_kept] >> 2 & 3;
+}
 
 /* ---- torch_sites.c ---- */
 

@@ -127,16 +127,26 @@ static uint64_t count_values(const unsigned char *input, uint32_t depth)
     return count;
 }
 
-static void read_tensor(reader *r, const void *tensor, mtprof_value *value)
+static bool is_strided(const void *tensor)
 {
-    bool defined = false;
+    int32_t layout = -1;
+    return th__torch.layout != NULL && th__torch.layout(tensor, &layout) == 0 &&
+           layout == th__torch.strided;
+}
+
+static void read_tensor(reader *r, const unsigned char *tensor, mtprof_value *value)
+{
     int64_t n_dims = 0;
     int32_t dtype = -1;
-    int32_t layout = -1;
     int64_t *sizes = NULL;
     int64_t *strides = NULL;
-    if (th__torch.is_defined(tensor, &defined) != 0 || !defined) {
+    const void *object = (const void *)(uintptr_t)payload_of(tensor);
+    if (object == th__torch.undefined) {
         return;
+    }
+    uint32_t kept = th__kept_by(object);
+    if (kept >= TH_KEPT_NONE) {
+        return; /* torch.profiler shows none, either */
     }
     if (th__torch.n_dims(tensor, &n_dims) != 0 || n_dims < 0 || n_dims > UINT8_MAX ||
         th__torch.dtype(tensor, &dtype) != 0 || th__torch.sizes(tensor, &sizes) != 0) {
@@ -147,8 +157,8 @@ static void read_tensor(reader *r, const void *tensor, mtprof_value *value)
     value->n_dims = (uint8_t)n_dims;
     value->type = type_id(dtype);
     value->of.sizes = sizes;
-    if ((r->wants & MTPROF_WANT_STRIDES) != 0 && th__torch.layout(tensor, &layout) == 0 &&
-        layout == th__torch.strided && th__torch.strides(tensor, &strides) == 0) {
+    if ((r->wants & MTPROF_WANT_STRIDES) != 0 && (kept == TH_KEPT_ALL || is_strided(tensor)) &&
+        th__torch.strides(tensor, &strides) == 0) {
         value->strides = strides;
     }
 }
@@ -156,6 +166,10 @@ static void read_tensor(reader *r, const void *tensor, mtprof_value *value)
 static void read_text(const unsigned char *input, mtprof_value *value)
 {
     const unsigned char *object = (const unsigned char *)(uintptr_t)payload_of(input);
+    if (!th__is_text(object)) {
+        count_unreadable();
+        return;
+    }
     const unsigned char *string = object + th__fields.object_head;
     const char *text = (const char *)(uintptr_t)payload_of(string);
     uint64_t length = payload_of(string + sizeof(uint64_t));

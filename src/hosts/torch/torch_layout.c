@@ -15,11 +15,13 @@
  *                                 of an object precedes its own fields
  *              of copy_ ─ a truth value: its tag
  *              of scalar_tensor ─ the known number: the tag of real numbers
+ *     tensors  of no tensor ─ a handle points to one object, which keeps sizes and no strides
+ *              of the known one ─ keeps both; where its sizes are tells where that is said
  *
  *   HL1  Memory is read through the kernel here (process_vm_readv), which answers where a wrong
  *        pointer would end the program.
- *   HL2  The tag of texts cannot be seen in these ops. It is known, and what it leads to is checked
- *        with each input (torch_inputs.c).
+ *   HL2  The tag of texts cannot be seen in these ops. It follows that of truth values by two; the
+ *        class of what it leads to is compared with that of texts, with each input.
  *   HL3  The forward thread is not seen either: it is used where it is the id of a known thread.
  */
 #include "hosts/torch/torch_impl.h"
@@ -33,7 +35,9 @@ enum {
     ROWS = 3,
     COLUMNS = 7,
     MOST_INPUTS = 16,
-    RECORD_BYTES = 320
+    RECORD_BYTES = 320,
+    TENSOR_BYTES = 256,
+    FROM_SIZES_TO_KEPT = 0x66
 };
 
 static const double known_number = 0.7215625;
@@ -47,7 +51,6 @@ static const th__layout expected = {
     .n_inputs = 216,
     .forward_thread = 304,
     .tag_tensor = 1,
-    .tag_string = 12,
 };
 
 th__layout th__fields;
@@ -198,7 +201,62 @@ static const char *check_clone(const void *tensor, th__layout *layout)
     layout->tag_int = ops[EMPTY_STRIDED].list.tag_int;
     layout->tag_list = tag_of(&ops[EMPTY_STRIDED], 0);
     layout->tag_bool = tag_of(&ops[COPY], 2);
+    layout->tag_string = th__torch.text_class != NULL ? layout->tag_bool + 2 : TH_TAG_UNKNOWN;
+    const uint32_t tags[] = {0,
+                             expected.tag_tensor,
+                             layout->tag_int,
+                             layout->tag_bool,
+                             layout->tag_string,
+                             layout->tag_list};
+    for (size_t i = 0; i < sizeof tags / sizeof tags[0]; i++) {
+        for (size_t k = 0; k < i; k++) {
+            if (tags[i] == tags[k]) {
+                return "kinds of inputs are not told apart as in torch 2.7 to 2.15";
+            }
+        }
+    }
     return "";
+}
+
+/* A handle without a tensor points to one and the same object. Where a tensor has its sizes differs
+ * between versions (64 or 72); what it keeps of them is said in a byte at a fixed distance. */
+static const char *check_tensors(const void *tensor, th__layout *layout)
+{
+    void *undefined = NULL;
+    int64_t *sizes = NULL;
+    const unsigned char *object = NULL;
+    const unsigned char *none = NULL;
+    if (th__torch.sizes(tensor, &sizes) != 0 || th__torch.make_undefined(&undefined) != 0) {
+        return "a known tensor could not be asked";
+    }
+    memcpy(&object, tensor, sizeof object);
+    memcpy(&none, undefined, sizeof none);
+    th__torch.destroy(undefined);
+    uint64_t offset = (uint64_t)((uintptr_t)sizes - (uintptr_t)object);
+    unsigned char bytes[2];
+    layout->tensor_kept = (uint32_t)offset + FROM_SIZES_TO_KEPT;
+    if (none != th__torch.undefined || offset > TENSOR_BYTES ||
+        !read_safely(object + layout->tensor_kept, &bytes[0], 1) ||
+        !read_safely(none + layout->tensor_kept, &bytes[1], 1) ||
+        (bytes[0] >> 2 & 3) != TH_KEPT_ALL || (bytes[1] >> 2 & 3) != TH_KEPT_SIZES) {
+        return "tensors are not laid out as in torch 2.7 to 2.15";
+    }
+    return "";
+}
+
+bool th__is_text(const void *object)
+{
+    static bool seen; /* atomic: the tag has led to a text */
+    const void *class = NULL;
+    if (__atomic_load_n(&seen, __ATOMIC_RELAXED)) {
+        memcpy(&class, object, sizeof class);
+        return class == th__torch.text_class;
+    }
+    if (!read_safely(object, &class, sizeof class) || class != th__torch.text_class) {
+        return false;
+    }
+    __atomic_store_n(&seen, true, __ATOMIC_RELAXED);
+    return true;
 }
 
 /* Its tag differs between versions. */
@@ -270,6 +328,9 @@ const char *th__layout_check(void)
     const char *problem = check_clone(tensor, &layout);
     if (problem[0] == '\0') {
         problem = check_other_thread(tensor);
+    }
+    if (problem[0] == '\0') {
+        problem = check_tensors(tensor, &layout);
     }
     if (problem[0] == '\0') {
         find_real(&layout);

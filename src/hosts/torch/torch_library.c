@@ -93,21 +93,23 @@ int th__library_open(void)
     int32_t (*float32)(void) = NULL;
     int32_t (*cpu)(void) = NULL;
     int32_t (*strided)(void) = NULL;
+    const void *const *text_table = NULL;
 #    define RECORD "_ZNK2at14RecordFunction"
-    const symbol symbols[] = {
+    const symbol needed[] = {
         {&torch.add_callback, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE"},
         {&torch.remove_callback, "_ZN2at14removeCallbackEm"},
         {&torch.name, RECORD "4nameEv"},
         {&torch.overload, RECORD "13overload_nameEv"},
+    };
+    const symbol for_full[] = {
         {&torch.n_inputs, RECORD "10num_inputsEv"},
         {&torch.thread_id, "_ZN2at14RecordFunction15currentThreadIdEv"},
         {&torch.sequence, "_ZN2at15sequence_number4peekEv"},
-        {&torch.is_defined, "aoti_torch_is_defined"},
+        {&torch.undefined, "_ZN3c1019UndefinedTensorImpl10_singletonE"},
         {&torch.n_dims, "aoti_torch_get_dim"},
         {&torch.sizes, "aoti_torch_get_sizes"},
         {&torch.strides, "aoti_torch_get_strides"},
         {&torch.dtype, "aoti_torch_get_dtype"},
-        {&torch.layout, "aoti_torch_get_layout"},
         {&torch.device_type, "aoti_torch_get_device_type"},
         {&torch.device_index, "aoti_torch_get_device_index"},
         {&torch.data, "aoti_torch_get_data_ptr"},
@@ -115,11 +117,15 @@ int th__library_open(void)
         {&torch.empty_strided, "aoti_torch_empty_strided"},
         {&torch.clone, "aoti_torch_clone"},
         {&torch.scalar, "aoti_torch_scalar_to_tensor_float64"},
+        {&torch.make_undefined, "aoti_torch_new_uninitialized_tensor"},
         {&torch.destroy, "aoti_torch_delete_tensor_object"},
         {&torch.grad_mode, "aoti_torch_grad_mode_is_enabled"},
         {&torch.set_grad_mode, "aoti_torch_grad_mode_set_enabled"},
         {&float32, "aoti_torch_dtype_float32"},
         {&cpu, "aoti_torch_device_type_cpu"},
+    };
+    const symbol of_layouts[] = {
+        {&torch.layout, "aoti_torch_get_layout"},
         {&strided, "aoti_torch_layout_strided"},
     };
 #    undef RECORD
@@ -127,14 +133,23 @@ int th__library_open(void)
     if (library == NULL) {
         return mtb_fail(MTPROF_ENOTSUP, "torch: libtorch_cpu.so is not loaded; import torch first");
     }
-    if (!find_all(library, symbols, sizeof symbols / sizeof symbols[0], &missing)) {
+    if (!find_all(library, needed, sizeof needed / sizeof needed[0], &missing)) {
         return mtb_fail(MTPROF_ENOTSUP, "torch: this libtorch has no %s; 2.7 to 2.15 have it",
                         missing);
     }
-    torch.float32 = float32();
-    torch.cpu = cpu();
-    torch.strided = strided();
-    find_debug_info(&torch);
+    if (find_all(library, for_full, sizeof for_full / sizeof for_full[0], &torch.lacks)) {
+        torch.float32 = float32();
+        torch.cpu = cpu();
+        find_debug_info(&torch);
+    }
+    if (find_all(library, of_layouts, sizeof of_layouts / sizeof of_layouts[0], &missing)) {
+        torch.strided = strided();
+    } else {
+        torch.layout = NULL;
+    }
+    if (mtb_find_symbol(library, "_ZTVN3c106ivalue14ConstantStringE", &text_table)) {
+        torch.text_class = text_table + 2; /* what objects point to */
+    }
     th__torch = torch;
     return MTPROF_OK;
 #else

@@ -18,14 +18,19 @@
 
 static const fake_torch *fake;
 
-static void load_fake(void)
+static void load(const char *path)
 {
-    void *library = dlopen(FAKE_TORCH, RTLD_NOW | RTLD_LOCAL);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {
         FAIL("dlopen: %s", dlerror());
     }
     fake = dlsym(library, "fake_torch_face");
     REQUIRE(fake != NULL);
+}
+
+static void load_fake(void)
+{
+    load(FAKE_TORCH);
 }
 
 static mtprof_torch_info attach(void)
@@ -127,6 +132,19 @@ TEST(another_head_of_objects_is_not_guessed)
     check_names_only("inputs of ops");
 }
 
+TEST(other_tensors_do_so_too)
+{
+    load_fake();
+    fake->layout->other_tensors = true;
+    check_names_only("tensors are not laid out");
+}
+
+TEST(a_libtorch_without_a_function_is_observed_by_names)
+{
+    load(FAKE_TORCH_WITHOUT);
+    check_names_only("has no aoti_torch_scalar_to_tensor_float64");
+}
+
 TEST(ops_that_are_not_seen_prove_nothing)
 {
     load_fake();
@@ -136,9 +154,8 @@ TEST(ops_that_are_not_seen_prove_nothing)
 
 /* ---- recording ---- */
 
-TEST(an_op_has_all_that_torch_knows)
+static void check_all_inputs(void)
 {
-    load_fake();
     attach();
     const fake_input items[] = {{.kind = FAKE_INT, .integer = 7}, {.kind = FAKE_REAL, .real = 0.5}};
     const fake_input inputs[] = {
@@ -177,6 +194,51 @@ TEST(an_op_has_all_that_torch_knows)
     tv_free(v);
     CHECK_EQ_U64(fake->n_observers(), 0);
     CHECK_EQ_U64(attach().unreadable, 0);
+}
+
+TEST(an_op_has_all_that_torch_knows)
+{
+    load_fake();
+    check_all_inputs();
+}
+
+TEST(the_tags_of_older_versions_are_found)
+{
+    load_fake();
+    fake->layout->old_tags = true;
+    check_all_inputs();
+    CHECK_EQ_U64(th__fields.tag_string, 11);
+}
+
+TEST(tensors_that_keep_no_sizes_are_not_asked)
+{
+    load_fake();
+    attach();
+    const fake_input inputs[] = {{.kind = FAKE_TENSOR, .n = 2, .sizes = sizes, .kept = 2},
+                                 {.kind = FAKE_TENSOR, .n = 2, .sizes = sizes, .kept = 1},
+                                 {.kind = FAKE_INT, .integer = 5}};
+    mtprof_session *s = tv_start(all_wants);
+    run_op("aten::mm", 0, 3, 3, inputs);
+    trace_view *v = tv_finish(s, NULL);
+    const tv_span *span = tv_span_named(v, "aten::mm");
+    REQUIRE(span != NULL);
+    const tv_record *scalars = tv_payload(v, span->begin, MTPROF_REC_SCALARS, 0);
+    REQUIRE(scalars != NULL);
+    CHECK_EQ_U64(scalars->r.words[0], 5);
+    CHECK_EQ_U64(fake->n_asked(), 0);
+    CHECK_EQ_U64(attach().unreadable, 0);
+    tv_free(v);
+}
+
+TEST(what_only_has_the_tag_of_a_text_is_not_followed)
+{
+    load_fake();
+    attach();
+    const fake_input inputs[] = {{.kind = FAKE_NO_TEXT, .integer = 16}};
+    mtprof_session *s = tv_start(all_wants);
+    run_op("aten::div", 0, -1, 1, inputs);
+    tv_free(tv_finish(s, NULL));
+    CHECK_EQ_U64(attach().unreadable, 1);
 }
 
 TEST(a_wrapper_has_the_number_of_its_node)
