@@ -210,7 +210,11 @@ static bool complete_derivative(op_text *op)
         op->saves = op[-1].saves;
         return true;
     }
-    snprintf(op->derive, sizeof op->derive, "mt__derive_%s", op->id);
+    if (snprintf(op->derive, sizeof op->derive, "mt__derive_%s", op->id) >=
+        (int)sizeof op->derive) {
+        fprintf(stderr, "opgen: %s: the name is too long for that of its derivative\n", op->id);
+        return false;
+    }
     for (char *at = op->derive; *at != '\0'; at++) {
         *at = (char)tolower((unsigned char)*at);
     }
