@@ -159,8 +159,8 @@ uint64_t module_table_serial(const PyObject *module, uint32_t *frame);
 uint32_t module_entry_frame(module_entry *entry, PyObject *module);
 /* The same as text, cut to size. Returns the length. */
 size_t module_entry_name(const module_entry *entry, PyObject *module, char *text, size_t size);
-/* Takes the table's weak references away: an array, its length in *count; NULL: none. */
-PyObject **module_table_take(size_t *count);
+/* Takes the table's weak references away: an array, its length in *n_weaks; NULL: none. */
+PyObject **module_table_take(size_t *n_weaks);
 /* Whether the path is to be found in the frames: nobody reports modules on this thread. */
 bool module_path_in_frames(void);
 /* The path that was reported, and that of the frames; 0: in no module. */

@@ -21,7 +21,7 @@ typedef struct stream_object {
 PyObject *device_object_new(mt_device_type type, int index);
 
 /* `with torch.device()`: methods of the type. default_device.c */
-PyObject *device_enter(PyObject *self, PyObject *unused);
+PyObject *device_enter(PyObject *self, PyObject *Py_UNUSED(ignored));
 PyObject *device_exit(PyObject *self, PyObject *const *args, Py_ssize_t n_args);
 
 /* Where tensors are made when no device is given; MT_DEVICE_NONE: the library decides

@@ -10,7 +10,7 @@
 /* tensor_type.c */
 PyObject *tensor_get_dict(PyObject *object, void *context);
 int tensor_set_dict(PyObject *object, PyObject *value, void *context);
-PyObject *tensor_make_subclass(PyObject *unused, PyObject *args, PyObject *kwargs);
+PyObject *tensor_make_subclass(PyObject *Py_UNUSED(ignored), PyObject *args, PyObject *kwargs);
 
 /* tensor_properties.c, tensor_methods.c */
 extern PyGetSetDef tensor_properties[];
