@@ -68,7 +68,7 @@ bool mtprof__input_list_check(const uint64_t *words, uint32_t n)
     size_t depth = 0;
     bool after_keyword = false;
     mtprof_input_walk walk = mtprof__input_walk(words, n);
-    while (mtprof_input_next(&walk)) {
+    while (mtprof__input_next(&walk)) {
         if (walk.cut || walk.kind > MTPROF_INPUT_KEYWORD) {
             return false;
         }

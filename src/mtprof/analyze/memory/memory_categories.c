@@ -138,13 +138,13 @@ static void note_extents(mtprof__classifier *c, const mtprof__track *t, const mt
 static uint32_t tensors_of_first(const mtprof__payload *p)
 {
     mtprof_input_walk walk = mtprof__input_walk(p->input_words, p->n_input_words);
-    if ((p->fields & MTPROF__HAS_INPUTS) == 0 || !mtprof_input_next(&walk) ||
+    if ((p->fields & MTPROF__HAS_INPUTS) == 0 || !mtprof__input_next(&walk) ||
         walk.kind != MTPROF_INPUT_LIST) {
         return 1;
     }
     uint32_t members = walk.count;
     uint32_t n = 0;
-    while (n < members && mtprof_input_next(&walk) && walk.kind == MTPROF_INPUT_TENSOR) {
+    while (n < members && mtprof__input_next(&walk) && walk.kind == MTPROF_INPUT_TENSOR) {
         n++;
     }
     return n;

@@ -214,9 +214,9 @@ static void walk_list(value_walk *walk, int depth)
 
 static void walk_value(value_walk *walk, int depth)
 {
-    bool more = mtprof_input_next(&walk->list);
+    bool more = mtprof__input_next(&walk->list);
     while (more && walk->list.kind == MTPROF_INPUT_KEYWORD) {
-        more = mtprof_input_next(&walk->list); /* schemas of this format have no place for names */
+        more = mtprof__input_next(&walk->list); /* schemas of this format have no place for names */
     }
     if (!more) {
         mtb_write_text(walk->writer, walk->aspect == ASPECT_VALUES  ? "\"<None>\""
@@ -229,7 +229,7 @@ static void walk_value(value_walk *walk, int depth)
     } else if (depth < MTPROF__LIST_DEPTH) {
         walk_list(walk, depth);
     } else {
-        mtprof_input_skip(&walk->list);
+        mtprof__input_skip(&walk->list);
         walk->e->job->report.left_out += walk->aspect == ASPECT_VALUES;
         mtb_write_text(walk->writer, walk->aspect == ASPECT_TYPES ? "None" : "[]");
     }

@@ -41,10 +41,10 @@ uint32_t mtprof__inputs_facts(const uint64_t *words, uint32_t n_words)
 {
     mtprof_input_walk walk = mtprof__input_walk(words, n_words);
     uint32_t facts = 0;
-    for (bool more = mtprof_input_next(&walk); more;) {
+    for (bool more = mtprof__input_next(&walk); more;) {
         bool keyword = walk.kind == MTPROF_INPUT_KEYWORD;
         mtprof_input_walk end = walk; /* of the value of the top level, with all that is in it */
-        mtprof_input_skip(&end);
+        mtprof__input_skip(&end);
         facts |= keyword ? MTPROF__INPUTS_KEYWORDS : 0u;
         do {
             if (walk.kind == MTPROF_INPUT_TENSOR) {
@@ -53,7 +53,7 @@ uint32_t mtprof__inputs_facts(const uint64_t *words, uint32_t n_words)
             } else if (mtprof__input_is_scalar(walk.kind)) {
                 facts |= keyword ? MTPROF__INPUTS_KEYWORD_SCALARS : MTPROF__INPUTS_SCALARS;
             }
-            more = mtprof_input_next(&walk);
+            more = mtprof__input_next(&walk);
         } while (more && walk.word <= end.word);
     }
     return facts;
@@ -92,7 +92,7 @@ static list_kind look_at_list(mtprof_input_walk walk, uint32_t *items)
     uint32_t tensors = 0;
     uint32_t others = 0;
     uint32_t n = 0;
-    for (; n < count && mtprof_input_next(&walk); n++) {
+    for (; n < count && mtprof__input_next(&walk); n++) {
         if (walk.kind == MTPROF_INPUT_TENSOR) {
             tensors++;
         } else if (mtprof__input_is_scalar(walk.kind)) {
@@ -100,7 +100,7 @@ static list_kind look_at_list(mtprof_input_walk walk, uint32_t *items)
         } else if (walk.kind != MTPROF_INPUT_NONE) {
             others++;
         }
-        mtprof_input_skip(&walk);
+        mtprof__input_skip(&walk);
     }
     *items = n;
     if (others == 0 && tensors == 0) {
@@ -114,7 +114,7 @@ static void write_tensor_list(mtb_writer *writer, mtprof_input_walk walk, bool s
     uint32_t items = 0;
     mtb_write_literal(writer, "[");
     if (look_at_list(walk, &items) == LIST_TENSORS && items <= LIST_MOST) {
-        for (uint32_t i = 0; i < items && mtprof_input_next(&walk); i++) {
+        for (uint32_t i = 0; i < items && mtprof__input_next(&walk); i++) {
             mtb_write_text(writer, i > 0 ? ", " : "");
             write_sizes(writer, &walk, strides); /* a value that is none has no sizes */
         }
@@ -205,7 +205,7 @@ static void write_concrete_list(mtb_writer *writer, const mtprof__inputs_view *v
         return;
     }
     mtb_write_literal(writer, "[");
-    for (uint32_t i = 0; i < items && mtprof_input_next(&walk); i++) {
+    for (uint32_t i = 0; i < items && mtprof__input_next(&walk); i++) {
         mtb_write_text(writer, i > 0 ? ", " : "");
         if (walk.kind == MTPROF_INPUT_NONE) {
             mtb_write_literal(writer, "None");
@@ -251,8 +251,8 @@ static void write_array(mtb_writer *writer, const mtprof__inputs_view *view, arr
 {
     const char *between = "";
     mtb_write_literal(writer, "[");
-    for (mtprof_input_walk walk = walk_over(view); mtprof_input_next(&walk);
-         mtprof_input_skip(&walk)) {
+    for (mtprof_input_walk walk = walk_over(view); mtprof__input_next(&walk);
+         mtprof__input_skip(&walk)) {
         if (walk.kind != MTPROF_INPUT_KEYWORD) { /* IT2 */
             mtb_write_text(writer, between);
             between = ", ";
@@ -323,7 +323,7 @@ static void write_json_value(mtb_writer *writer, const mtprof__inputs_view *view
     unsigned depth = 0;
     do {
         bool opened = false;
-        if (!mtprof_input_next(&walk)) {
+        if (!mtprof__input_next(&walk)) {
             mtb_write_literal(writer, "null");
         } else if (walk.count > 0 && depth < MTPROF__LIST_DEPTH) {
             left[depth++] = walk.count;
@@ -337,7 +337,7 @@ static void write_json_value(mtb_writer *writer, const mtprof__inputs_view *view
             } else {
                 mtb_write_text(writer, walk.kind == MTPROF_INPUT_LIST ? "[]" : "null");
             }
-            mtprof_input_skip(&walk);
+            mtprof__input_skip(&walk);
         }
         while (!opened && depth > 0) {
             left[depth - 1] = walk.word < walk.n_words ? left[depth - 1] - 1 : 0;
@@ -355,8 +355,8 @@ void mtprof__write_keyword_inputs(mtb_writer *writer, const mtprof__inputs_view 
                                   bool (*skip)(const void *context, mtprof_text key),
                                   const void *context)
 {
-    for (mtprof_input_walk walk = walk_over(view); mtprof_input_next(&walk);
-         mtprof_input_skip(&walk)) {
+    for (mtprof_input_walk walk = walk_over(view); mtprof__input_next(&walk);
+         mtprof__input_skip(&walk)) {
         if (walk.kind != MTPROF_INPUT_KEYWORD) {
             continue;
         }

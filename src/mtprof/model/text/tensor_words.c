@@ -4,6 +4,7 @@
  */
 #include "mtprof/model/text/tensor_words.h"
 
+#include "mtprof/format/input_words.h"
 #include "mtprof/format/texts.h"
 
 #include <stddef.h>
@@ -11,7 +12,7 @@
 
 bool mtprof__next_tensor(mtprof_input_walk *walk)
 {
-    while (mtprof_input_next(walk) && !walk->cut) {
+    while (mtprof__input_next(walk) && !walk->cut) {
         if (walk->kind == MTPROF_INPUT_TENSOR) {
             return true;
         }
