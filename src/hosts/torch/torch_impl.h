@@ -54,7 +54,7 @@ typedef struct th__library {
     uint64_t (*add_callback)(th__callback callback);
     void (*remove_callback)(uint64_t handle);
     const char *(*name)(const void *record);
-    const char *(*overload)(const void *record);
+    const char *(*overload)(const void *record); /* NULL before 2.7 */
     size_t (*n_inputs)(const void *record);
     uint64_t (*thread_id)(void);
     uint64_t (*sequence)(void); /* the number that the next op of autograd gets */

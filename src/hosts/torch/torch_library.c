@@ -99,9 +99,9 @@ int th__library_open(void)
         {&torch.add_callback, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE"},
         {&torch.remove_callback, "_ZN2at14removeCallbackEm"},
         {&torch.name, RECORD "4nameEv"},
-        {&torch.overload, RECORD "13overload_nameEv"},
     };
     const symbol for_full[] = {
+        {&torch.overload, RECORD "13overload_nameEv"},
         {&torch.n_inputs, RECORD "10num_inputsEv"},
         {&torch.thread_id, "_ZN2at14RecordFunction15currentThreadIdEv"},
         {&torch.sequence, "_ZN2at15sequence_number4peekEv"},

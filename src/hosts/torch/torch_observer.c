@@ -340,6 +340,7 @@ void th__observers_add(uint64_t wants, uint32_t options)
 {
     th__callback callback = {.end = end, .probability = 1};
     fill_table();
+    options &= th__torch.overload != NULL ? UINT32_MAX : ~(uint32_t)MTPROF_TORCH_OVERLOADS;
     options_now = options;
     only_numbers = th__fields.checked && (options & MTPROF_TORCH_OVERLOADS) == 0;
     takes_place = (wants & MTPROF_WANT_ALLOCS) != 0 || (options & MTPROF_TORCH_ANNOTATIONS) != 0;
