@@ -55,7 +55,7 @@ enum mtprof_torch_option {
  * Attaches to the libtorch that is loaded: from now on recordings show its ops, one that is active
  * included. Further calls only fill in `info`, which may be NULL.
  *
- * Fails with ENOTSUP (no libtorch is loaded, it lacks a function, or the processor is not x86-64;
+ * Fails with ENOTSUP (no libtorch is loaded, it has no observers, or the processor is not x86-64;
  * `missing` names it), ENOMEM, EINVAL (struct_size 0). Not from a signal handler.
  */
 MTPROF_API mtprof_status mtprof_torch_attach(mtprof_torch_info *info);
