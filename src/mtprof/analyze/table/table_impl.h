@@ -103,8 +103,8 @@ enum mtprof__field_form {
 typedef struct mtprof__row_field {
     const char *name;
     enum mtprof__field_form form;
-    size_t member; /* its offset in mtprof_row */
-    bool sorts;    /* rows can be sorted by it */
+    uint32_t member; /* its offset in mtprof_row */
+    bool sorts;      /* rows can be sorted by it */
 } mtprof__row_field;
 
 /* All fields, in the order of CSV and JSON. */
