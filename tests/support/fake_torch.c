@@ -199,6 +199,11 @@ uint64_t peek(void)
     return (uint64_t)sequence_number;
 }
 
+static void note_asked(const tensor *t)
+{
+    __atomic_add_fetch(&n_asked, (t->kept >> 2) >= 2, __ATOMIC_RELAXED);
+}
+
 /* A handle is the address of a word that points to a tensor. */
 #define HANDLE(type, name, result)                             \
     int32_t aoti_torch_##name(void *const *handle, type *out); \
@@ -210,7 +215,7 @@ uint64_t peek(void)
         return 0;                                              \
     }
 HANDLE(int64_t, get_dim, t->n_dims)
-HANDLE(const int64_t *, get_sizes, (n_asked += (t->kept >> 2) >= 2, t->sizes))
+HANDLE(const int64_t *, get_sizes, (note_asked(t), t->sizes))
 HANDLE(const int64_t *, get_strides, t->strides)
 HANDLE(int32_t, get_dtype, 6)
 HANDLE(int32_t, get_layout, 0)
