@@ -57,12 +57,12 @@ th__layout th__fields;
 
 /* An op as the observer saw it. */
 typedef struct seen_op {
-    bool seen;
-    unsigned char record[RECORD_BYTES];
-    size_t n_inputs; /* as torch counts them */
-    unsigned char inputs[MOST_INPUTS * TH_INPUT_BYTES];
+    size_t n_inputs;   /* as torch counts them */
     uint64_t sequence; /* the next number then */
+    unsigned char record[RECORD_BYTES];
+    unsigned char inputs[MOST_INPUTS * TH_INPUT_BYTES];
     th__layout list; /* of its first input: object_head, tag_int; object_head is 0 if it is none */
+    bool seen;
 } seen_op;
 
 /* The ops that are looked for on this thread, and where they go. */

@@ -360,16 +360,16 @@ static int check_fields(chrome_check *chrome, const event *e, uint32_t needs, bo
 {
     const struct {
         uint32_t needs;
-        const field *field;
         field_kind kind;
+        const field *field;
         const char *name;
     } fields[] = {
-        {NEEDS_NAME, &e->name, FIELD_TEXT, "name"},
-        {NEEDS_CAT, &e->cat, FIELD_TEXT, "cat"},
-        {NEEDS_TS, &e->ts, FIELD_NUMBER, "ts"},
-        {NEEDS_DUR, &e->dur, FIELD_NUMBER, "dur"},
-        {NEEDS_PID | NEEDS_TRACK, &e->pid, FIELD_TRACK, "pid"},
-        {NEEDS_TRACK, &e->tid, FIELD_TRACK, "tid"},
+        {NEEDS_NAME, FIELD_TEXT, &e->name, "name"},
+        {NEEDS_CAT, FIELD_TEXT, &e->cat, "cat"},
+        {NEEDS_TS, FIELD_NUMBER, &e->ts, "ts"},
+        {NEEDS_DUR, FIELD_NUMBER, &e->dur, "dur"},
+        {NEEDS_PID | NEEDS_TRACK, FIELD_TRACK, &e->pid, "pid"},
+        {NEEDS_TRACK, FIELD_TRACK, &e->tid, "tid"},
     };
     for (size_t i = 0; i < MT_COUNT(fields); i++) {
         if ((needs & fields[i].needs) != 0) {
