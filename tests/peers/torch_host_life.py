@@ -222,7 +222,7 @@ CYCLES = """
 def run(text, folder, name, **options):
     program = folder / f"{name}.py"
     path = folder / f"{name}.mtt"
-    text = textwrap.dedent(text).replace("PATH", repr(str(path))).replace("CYCLES", os.environ.get("CYCLES", "2000"))
+    text = textwrap.dedent(text).replace("PATH", repr(str(path))).replace("CYCLES", os.environ.get("CYCLES", "600"))
     program.write_text(text)
     return path, subprocess.Popen([sys.executable, "-X", "dev", "-W", "ignore", str(program)], stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True, **options)
