@@ -51,15 +51,19 @@ def set_host(*, synchronize=None, device=None, tells_launches=None):
         _host["device"] = device
 
 
+def _describe_place(backend, rank, world_size):
+    """A process's place among its peers, as torch's traces have it (distributedInfo)."""
+    group = {"pg_name": "0", "pg_desc": "default_pg", "pg_size": world_size}
+    return {"backend": backend, "rank": rank, "world_size": world_size, "pg_count": 1, "pg_config": [group]}
+
+
 def _place_among_peers(environ):
     """This process's place among its peers, from the environment that launchers set; None: alone."""
     try:
         rank, world_size = int(environ["RANK"]), int(environ["WORLD_SIZE"])
     except (KeyError, ValueError):
         return None
-    group = {"pg_name": "0", "pg_desc": "default_pg", "pg_size": world_size}
-    return {"backend": environ.get("MINDTORCH_BACKEND", "unknown"), "rank": rank, "world_size": world_size,
-            "pg_count": 1, "pg_config": [group]}
+    return _describe_place(environ.get("MINDTORCH_BACKEND", "unknown"), rank, world_size)
 
 
 class _KinetoProfile(_mtprof.Profile):

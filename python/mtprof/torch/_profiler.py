@@ -6,10 +6,12 @@ import sys
 
 import torch
 from torch.autograd import profiler as _torch_profiler
-from mtprof import modules as _modules, observers as _observers, profiler as _profiler, set_host
+from mtprof import ExecutionTraceObserver, modules as _modules, profiler as _profiler, set_host
 from mtprof._warnings import own_folder, warn
 from mtprof.config import _ExperimentalConfig
 from mtprof.torch import _library
+
+__all__ = ["ExecutionTraceObserver", "_ExperimentalConfig", "_KinetoProfile", "profile"]
 
 HOST_KEY = "mtprof_host"  # trace metadata
 
@@ -35,10 +37,7 @@ def _distributed():
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return None
-    world = distributed.get_world_size()
-    group = {"pg_name": "0", "pg_desc": "default_pg", "pg_size": world}
-    return {"backend": distributed.get_backend(), "rank": distributed.get_rank(), "world_size": world,
-            "pg_count": 1, "pg_config": [group]}
+    return _profiler._describe_place(distributed.get_backend(), distributed.get_rank(), distributed.get_world_size())
 
 
 class _OfTorch:
@@ -84,10 +83,6 @@ class _KinetoProfile(_OfTorch, _profiler._KinetoProfile):
 
 class profile(_OfTorch, _profiler.profile):
     __doc__ = _profiler.profile.__doc__
-
-
-class ExecutionTraceObserver(_observers.ExecutionTraceObserver):
-    __doc__ = _observers.ExecutionTraceObserver.__doc__
 
 
 _library.attach()

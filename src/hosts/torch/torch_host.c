@@ -94,11 +94,11 @@ mtprof_status mtprof_torch_attach(mtprof_torch_info *info)
     }
     pthread_mutex_lock(&host.lock);
     int status = attach();
+    mtprof_torch_info now = host.info;
     if (status != MTPROF_OK) {
         snprintf(host.failure, sizeof host.failure, "%s", mtb_last_failure()->message);
-        host.info.missing = host.failure;
+        now.missing = host.failure;
     }
-    mtprof_torch_info now = host.info;
     pthread_mutex_unlock(&host.lock);
     if (info != NULL) {
         now.refused = __atomic_load_n(&th__memory_refused, __ATOMIC_RELAXED);

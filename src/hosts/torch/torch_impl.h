@@ -177,8 +177,7 @@ typedef struct th__thread {
     mtprof_op
         numbered; /* zero but for a number: kept, because making it takes longer than using it */
     mtprof_value *values; /* inputs of the op that begins */
-    mtprof_tensor_ref *refs;
-    uint32_t n_values, values_room, n_refs, refs_room;
+    uint32_t n_values, values_room;
 } th__thread;
 
 /* Adds the observers for what a recording wants. */
@@ -189,7 +188,7 @@ extern uint64_t th__unreadable; /* atomic */
 
 /* ---- torch_inputs.c ---- */
 
-/* Fills op->inputs and op->tensors from the record, as far as they are wanted. */
+/* Fills op->inputs from the record. */
 void th__read_inputs(th__thread *thread, const void *record, uint32_t wants, mtprof_op *op);
 
 /* FLOPs of an op from inputs that were read. */

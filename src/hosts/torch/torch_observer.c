@@ -13,15 +13,13 @@
  */
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "base/fail.h"
 #include "hosts/torch/torch_impl.h"
 
 #include <pthread.h>
 #include <string.h>
 
 enum {
-    MOST_THREADS = 65536, /* whose numbers are kept, for forward threads */
-    MOST_OBSERVERS = 4
+    MOST_THREADS = 65536 /* whose numbers are kept, for forward threads */
 };
 
 /* HO1 */
@@ -32,11 +30,6 @@ typedef struct th__context {
 } th__context;
 
 uint64_t th__unreadable;
-
-static struct {
-    uint64_t handles[MOST_OBSERVERS];
-    uint32_t count;
-} observers;
 
 static uint32_t options_now;
 static bool only_numbers; /* the layout is known, and no overloads are wanted */
@@ -61,7 +54,6 @@ static void thread_ends(void *context)
         thread->unused = next;
     }
     mtb_free(thread->values);
-    mtb_free(thread->refs);
     mtb_free(thread);
 }
 
@@ -158,6 +150,11 @@ static uint32_t number_of(uint64_t id, uint32_t epoch)
 
 /* ---- beginning ---- */
 
+MT_INLINE uint32_t epoch_now(void)
+{
+    return __atomic_load_n(&mtprof_i_epoch, __ATOMIC_RELAXED);
+}
+
 MT_INLINE uint64_t field(const void *record, uint32_t offset)
 {
     uint64_t word;
@@ -190,18 +187,19 @@ static void read_details(const void *record, uint32_t scope, uint32_t epoch, mtp
     }
 }
 
-#define DETAILS                                                     \
-    ((uint32_t)MTPROF_WANT_DETAILS | (uint32_t)MTPROF_WANT_INPUTS | \
-     (uint32_t)MTPROF_WANT_TENSORS | (uint32_t)MTPROF_WANT_FLOPS | (uint32_t)MTPROF_WANT_MEMORY)
+/* What inputs are read for, and what an op has besides its name and times. */
+#define INPUTS \
+    ((uint32_t)MTPROF_WANT_INPUTS | (uint32_t)MTPROF_WANT_TENSORS | (uint32_t)MTPROF_WANT_FLOPS)
+#define DETAILS ((uint32_t)MTPROF_WANT_DETAILS | INPUTS | (uint32_t)MTPROF_WANT_MEMORY)
 
 static MT_NOINLINE mtprof_token begin_details(th__thread *thread, const void *record,
                                               uint32_t scope, th__site *site, const char *name,
                                               uint32_t gate)
 {
-    uint32_t epoch = __atomic_load_n(&mtprof_i_epoch, __ATOMIC_RELAXED);
+    uint32_t epoch = epoch_now();
     mtprof_op op = {.struct_size = sizeof op};
     read_details(record, scope, epoch, &op);
-    if ((gate & (MTPROF_WANT_INPUTS | MTPROF_WANT_TENSORS | MTPROF_WANT_FLOPS)) != 0) {
+    if ((gate & INPUTS) != 0) {
         th__read_inputs(thread, record, gate, &op);
         if ((gate & MTPROF_WANT_FLOPS) != 0 && site != NULL && site->flops != 0) {
             op.flops = th__count_flops(site->flops, &op);
@@ -247,11 +245,6 @@ MT_INLINE mtprof_token begin_numbered(th__thread *thread, const void *record, th
     op->fields = MTPROF_OP_SEQUENCE;
     op->sequence = sequence;
     return mtprof_op_begin(&site->site, op);
-}
-
-MT_INLINE uint32_t epoch_now(void)
-{
-    return __atomic_load_n(&mtprof_i_epoch, __ATOMIC_RELAXED);
 }
 
 static MT_COLD void take_place(th__thread *thread, uint32_t epoch)
@@ -331,14 +324,25 @@ static void end(const void *record, void *context)
 
 /* ---- adding and removing ---- */
 
-static void add(const th__callback *callback)
-{
-    observers.handles[observers.count++] = th__torch.add_callback(*callback);
-}
+/* Who is called for a scope, and what makes a recording want it. */
+static const struct {
+    void **(*start)(void **context, const void *record);
+    uint32_t wants;
+    uint8_t first, last; /* enum th__scope */
+} kinds[] = {
+    {start_function, MTPROF_WANT_OPS, TH_SCOPE_FUNCTION, TH_SCOPE_FUNCTION},
+    {start_backward, MTPROF_WANT_OPS, TH_SCOPE_BACKWARD, TH_SCOPE_BACKWARD},
+    {start_static, MTPROF_WANT_OPS, TH_SCOPE_STATIC_OP, TH_SCOPE_STATIC_MODEL},
+    {start_user, MTPROF_WANT_SCOPES, TH_SCOPE_USER, TH_SCOPE_USER},
+};
+
+static struct {
+    uint64_t handles[sizeof kinds / sizeof kinds[0]];
+    uint32_t count;
+} observers;
 
 void th__observers_add(uint64_t wants, uint32_t options)
 {
-    th__callback callback = {.end = end, .probability = 1};
     fill_table();
     options &= th__torch.overload != NULL ? UINT32_MAX : ~(uint32_t)MTPROF_TORCH_OVERLOADS;
     options_now = options;
@@ -347,27 +351,18 @@ void th__observers_add(uint64_t wants, uint32_t options)
     if (takes_place) {
         (void)th__memory_ask(); /* asked, and counted, again with the first op */
     }
-    callback.needs_inputs =
-        th__fields.checked &&
-        (wants & (MTPROF_WANT_INPUTS | MTPROF_WANT_TENSORS | MTPROF_WANT_FLOPS)) != 0;
-    if ((wants & MTPROF_WANT_OPS) != 0) {
-        callback.start = start_function;
-        callback.scopes[TH_SCOPE_FUNCTION] = true;
-        add(&callback);
-        callback.scopes[TH_SCOPE_FUNCTION] = false;
-        callback.start = start_backward;
-        callback.scopes[TH_SCOPE_BACKWARD] = true;
-        add(&callback);
-        callback.scopes[TH_SCOPE_BACKWARD] = false;
-        callback.start = start_static;
-        callback.scopes[TH_SCOPE_STATIC_OP] = callback.scopes[TH_SCOPE_STATIC_MODEL] = true;
-        add(&callback);
-        callback.scopes[TH_SCOPE_STATIC_OP] = callback.scopes[TH_SCOPE_STATIC_MODEL] = false;
-    }
-    if ((wants & MTPROF_WANT_SCOPES) != 0) {
-        callback.start = start_user;
-        callback.scopes[TH_SCOPE_USER] = true;
-        add(&callback);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        th__callback callback = {.start = kinds[i].start,
+                                 .end = end,
+                                 .probability = 1,
+                                 .needs_inputs = th__fields.checked && (wants & INPUTS) != 0};
+        if ((wants & kinds[i].wants) == 0) {
+            continue;
+        }
+        for (uint32_t scope = kinds[i].first; scope <= kinds[i].last; scope++) {
+            callback.scopes[scope] = true;
+        }
+        observers.handles[observers.count++] = th__torch.add_callback(callback);
     }
 }
 

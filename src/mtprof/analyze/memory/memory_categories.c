@@ -13,6 +13,7 @@
 #include "base/fail.h"
 #include "mtprof/analyze/memory/memory_categories_impl.h"
 #include "mtprof/format/input_words.h"
+#include "mtprof/format/texts.h"
 #include "mtprof/model/text/tensor_words.h"
 
 #include <stdlib.h>
@@ -67,18 +68,6 @@ void mtprof__memory_plan_fini(mtprof__memory_plan *plan)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static bool begins_with(mtprof_text text, const char *prefix)
-{
-    size_t n = strlen(prefix);
-    return text.length >= n && memcmp(text.bytes, prefix, n) == 0;
-}
-
-static bool ends_with(mtprof_text text, const char *suffix)
-{
-    size_t n = strlen(suffix);
-    return text.length >= n && memcmp(text.bytes + text.length - n, suffix, n) == 0;
-}
-
 /* MC0. */
 static uint8_t told_role(mtprof_text name)
 {
@@ -92,7 +81,7 @@ static uint8_t told_role(mtprof_text name)
         {"optimizer_state", MTPROF__MEMORY_OPTIMIZER_STATE},
         {"input", MTPROF__MEMORY_INPUT},
     };
-    if (!begins_with(name, prefix)) {
+    if (!mtprof__text_starts(name, prefix)) {
         return MTPROF__MEMORY_UNKNOWN;
     }
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
@@ -361,8 +350,8 @@ static void frame_classify(mtprof__frame *f, const mtprof__frame *around,
 {
     const mtprof__payload *p = event->payload;
     mtprof_text name = event->name_text;
-    bool wrapper = begins_with(name, "autograd::engine::evaluate_function: ");
-    bool accumulate = ends_with(name, "AccumulateGrad");
+    bool wrapper = mtprof__text_starts(name, "autograd::engine::evaluate_function: ");
+    bool accumulate = mtprof__text_ends(name, "AccumulateGrad");
     bool function = p != NULL && (p->fields & MTPROF__HAS_RECORD_SCOPE) &&
                     p->record_scope == MTPROF_RECORD_SCOPE_BACKWARD;
     if (around != NULL) {
@@ -418,7 +407,7 @@ static int take_begin(mtprof__classifier *c, mtprof__track *t, const mtprof__eve
     frame_classify(&f, frame_around(c, t, event), event, t->thread);
     MT_TRY(mtprof__memory_reserve((void **)&t->frames, &t->frames_capacity, t->n_frames + 1,
                                   sizeof *t->frames, "open scopes"));
-    if (f.optimizer == 0 && begins_with(event->name_text, "Optimizer.step#")) {
+    if (f.optimizer == 0 && mtprof__text_starts(event->name_text, "Optimizer.step#")) {
         MT_TRY(step_begins(c, &f));
     }
     const mtprof__payload *p = event->payload;
@@ -473,7 +462,7 @@ static int take_end(mtprof__classifier *c, mtprof__track *t, const mtprof__event
     MT_TRY(late ? take_inputs(c, t, f, p) : 0);
     bool has_outputs = p != NULL && (p->fields & MTPROF__HAS_TENSORS_OUT) && p->n_tensors_out > 0;
     int status = has_outputs ? take_outputs(c, t, f, p) : 0;
-    bool writes = f->optimizer != 0 && !has_outputs && ends_with(event->name_text, "_");
+    bool writes = f->optimizer != 0 && !has_outputs && mtprof__text_ends(event->name_text, "_");
     for (uint32_t i = 0; writes && i < f->n_first && i < f->n_uses; i++) {
         note_write(c, f, &t->uses[f->first_use + i]);
     }
