@@ -7,8 +7,6 @@ set -eu
 . "$(dirname "$0")/peers.inc.sh"
 
 targets mindtorch mtprof mtprof_command
-work=$PWD/build/peers/torch # torch is there already
-mkdir -p "$work/runtime"
 environment tools/peers/packages_torch.txt
 export KINETO_LOG_LEVEL=99 TORCH_CPP_LOG_LEVEL=ERROR OMP_NUM_THREADS=1
 
@@ -20,6 +18,6 @@ compare tests/peers/torch_extremes.py "$build/libmindtorch.so" --seed "${PEERS_S
 for family in index pointwise; do
     compare "tests/peers/torch_values_$family.py" "$build/libmindtorch.so" --seed "${PEERS_SEED:-1}"
 done
-compare tests/peers/torch_models.py "$build/libmindtorch.so" "$build/cli/mtprof" "$work/runtime"
+compare tests/peers/torch_models.py "$build/libmindtorch.so" "$build/cli/mtprof" "$work"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -12,8 +12,6 @@ if [ ! -e "$build/build.ninja" ]; then
     timed "configure release" cmake --preset release || fail "cannot configure the release build"
 fi
 targets bench_runtime python_tree
-work=$PWD/build/peers/torch # torch is there already
-mkdir -p "$work"
 environment tools/peers/packages_torch.txt
 export KINETO_LOG_LEVEL=99
 PYTHONPATH="$build/python" "$venv/bin/python" -W ignore tests/peers/host/torch_host_speed.py \

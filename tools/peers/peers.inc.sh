@@ -4,10 +4,11 @@
 #
 #   python   the interpreter (PYTHON chooses)
 #   build    folder of the dev build (PEERS_BUILD chooses another)
-#   work     build/peers/<name of the peer>, its environment and its files
+#   work     build/peers/<name of the peer>, its files
 #
 # Environments are kept between runs and made again when the list of packages changes. pip and npm are
-# used as they are configured on the machine.
+# used as they are configured on the machine. Peers may run at the same time: they share nothing but the
+# build, which PEERS_BUILT=1 says is made, and environments, which are made under a lock.
 
 cd "$(dirname "$0")/../.."
 python=${PYTHON:-/usr/bin/python3}
@@ -38,6 +39,10 @@ timed() {
 
 # targets NAME...: what a peer needs of the build.
 targets() {
+    if [ -n "${PEERS_BUILT:-}" ]; then
+        build=$(realpath "$build")
+        return 0
+    fi
     if [ ! -e "$build/build.ninja" ]; then
         timed "configure dev" cmake --preset dev || fail "cannot configure the dev build"
     fi
@@ -48,9 +53,19 @@ targets() {
 }
 
 # environment FILE: a virtual environment with the packages that FILE lists, all of them with their
-# versions (pip looks for no others); sets $venv.
+# versions (pip looks for no others); sets $venv. Peers with the same list share it.
 environment() {
-    venv=$work/venv
+    list=$(basename "$1" .txt)
+    home=$PWD/build/peers/${list#packages_}
+    venv=$home/venv
+    mkdir -p "$home"
+    exec 9>"$home/lock"
+    flock 9
+    make_environment "$1"
+    exec 9>&-
+}
+
+make_environment() {
     if "$venv/bin/python" --version >/dev/null 2>&1 && cmp -s "$1" "$venv/made_from"; then
         return 0
     fi
