@@ -83,6 +83,7 @@ set(MT_PYTHON_TESTS
     tensors/test_extreme_numbers
     tensors/test_indexing
     tensors/test_interop
+    tensors/test_legacy_types
     tensors/test_op_binding
     tensors/test_pickling
     tensors/test_serialization

@@ -31,6 +31,9 @@ MT_API bool mt_tensor_is_leaf(const mt_tensor *tensor);
 /** Whether it is recorded as a view of another tensor. */
 MT_API bool mt_tensor_is_view(const mt_tensor *tensor);
 
+/** The tensor that it is a view of, borrowed; NULL unless mt_tensor_is_view(). */
+MT_API mt_tensor *mt_tensor_base(const mt_tensor *tensor);
+
 /** The accumulated gradient, borrowed, or NULL. */
 MT_API mt_tensor *mt_tensor_grad(const mt_tensor *tensor);
 

@@ -81,6 +81,12 @@ MT_API uint32_t mt_tensor_version(const mt_tensor *tensor);
 MT_API uint64_t mt_tensor_storage_address(const mt_tensor *tensor);
 MT_API uint64_t mt_tensor_storage_bytes(const mt_tensor *tensor);
 
+/**
+ * The whole storage as a row of elements of `dtype`, over the same memory and without a graph.
+ * Bytes at the end that make no element are left out.
+ */
+MT_API mt_status mt_tensor_storage_row(mt_tensor *tensor, mt_dtype dtype, mt_tensor **out);
+
 /** The first element in host memory; NULL for tensors of other devices and for empty ones. */
 MT_API void *mt_tensor_data(const mt_tensor *tensor);
 

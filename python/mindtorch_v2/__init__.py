@@ -13,18 +13,20 @@ import os as _os
 
 import mtprof as _mtprof  # first: it brings the process's one libmtprof
 
-from . import _C, _functions, _names
+from . import _C, _functions, _legacy_types, _names
 from ._C import (AcceleratorError, Event, Generator, OutOfMemoryError, Size, Stream, Tensor, channels_last,
                  contiguous_format, default_generator, device, dtype, get_default_device, get_default_dtype,
                  get_num_threads, layout, memory_format, preserve_format, promote_types, set_default_device,
                  set_default_dtype, set_num_threads, strided)
 from ._C import bfloat16, bool, float16, float32, float64, int32, int64, uint8  # noqa: A004 torch's names
 from ._C import as_tensor, from_dlpack, from_numpy, frombuffer, is_grad_enabled, tensor, to_dlpack
+from ._legacy_types import set_default_tensor_type
 from ._numeric import can_cast, finfo, iinfo, result_type
 from ._ops import ops
 from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from .version import __version__
 
+globals().update(_legacy_types.CPU)  # FloatTensor, LongTensor and so on
 half, float, double, int, long = float16, float32, float64, int32, int64
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 newaxis = None
@@ -54,12 +56,15 @@ from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_e
 from .autograd.grad_mode import is_inference_mode_enabled  # noqa: E402
 
 _PACKAGES = frozenset("""
-    accelerator autograd cuda nn npu optim profiler random return_types serialization testing types utils version
+    accelerator autograd cuda nn npu optim profiler random return_types serialization storage testing types
+    utils version
 """.split())
 
 # Names that live in a package which is imported only for them.
 _ELSEWHERE = {"save": "serialization", "load": "serialization", "set_printoptions": "_tensor_str",
               "get_printoptions": "_tensor_str", "printoptions": "_tensor_str"}
+_ELSEWHERE.update({name.replace("Tensor", "Storage"): "storage" for name in _legacy_types.TENSOR_TYPES},
+                  TypedStorage="storage", UntypedStorage="storage")
 
 
 def __getattr__(name):

@@ -4,7 +4,7 @@
 What is listed in METHODS is a method of Tensor too.
 """
 
-from . import _C, _composed
+from . import _C, _composed, _legacy_types
 from ._C import Tensor, ops as _ops
 from ._einsum import einsum
 
@@ -39,8 +39,8 @@ def is_complex(input):
 
 
 def is_storage(obj):
-    """Never: storages are not objects here."""
-    return False
+    """Whether it is the memory of a tensor (torch.storage)."""
+    return type(obj).__name__ in ("TypedStorage", "UntypedStorage") and hasattr(obj, "_tensor")
 
 
 def numel(input):
@@ -334,30 +334,6 @@ def tensordot(a, b, dims=2):
 
 # ---- methods that are no functions ----
 
-_TYPE_NAMES = {"FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16",
-               "BFloat16Tensor": "bfloat16", "IntTensor": "int32", "LongTensor": "int64",
-               "ByteTensor": "uint8",
-               "BoolTensor": "bool"}
-
-
-def _type(self, dtype=None, non_blocking=False):
-    """The name of the type, or the tensor in another one (a dtype, or "torch.DoubleTensor")."""
-    if dtype is None:
-        place = "torch." if self.device.type == "cpu" else f"torch.{self.device.type}."
-        return place + next(name for name, text in _TYPE_NAMES.items() if getattr(_C, text) is self.dtype)
-    device = self.device
-    if isinstance(dtype, str):
-        place, _, name = dtype.rpartition(".")
-        if place not in ("torch", "torch.npu", "torch.cuda") or name not in _TYPE_NAMES:
-            raise ValueError(f"invalid type: '{dtype}'")
-        if place == "torch":
-            device = "cpu"
-        elif device.type == "cpu":
-            device = "npu"
-        dtype = getattr(_C, _TYPE_NAMES[name])
-    return self.to(device=device, dtype=dtype, non_blocking=non_blocking)
-
-
 def _like(self, dtype, device):
     return {"dtype": self.dtype if dtype is None else dtype,
             "device": self.device if device is None else device}
@@ -417,8 +393,9 @@ METHODS = {function.__name__: function for function in (
     isposinf, isneginf, std, var, norm, dist, nonzero, trace, repeat_interleave, diag, nan_to_num, positive,
     addmv, inner)}
 METHODS.update(_composed.METHODS)
+METHODS.update(_legacy_types.METHODS)
 METHODS.update({
-    "where": _where_method, "nan_to_num_": _nan_to_num_, "type": _type, "is_set_to": _is_set_to, "random_": _random_,
+    "where": _where_method, "nan_to_num_": _nan_to_num_, "is_set_to": _is_set_to, "random_": _random_,
     "new_tensor": _new_tensor, "unsqueeze_": _in_place(_ops.unsqueeze, "unsqueeze_"),
     "squeeze_": _in_place(_ops.squeeze, "squeeze_"), "t_": _in_place(_ops.t, "t_"),
     "transpose_": _in_place(_ops.transpose, "transpose_"),

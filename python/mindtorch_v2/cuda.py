@@ -8,4 +8,7 @@ def __getattr__(name):
     if name == "nvtx":
         from . import _nvtx
         return _nvtx
+    from ._legacy_types import CUDA
+    if name in CUDA:
+        return CUDA[name]
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

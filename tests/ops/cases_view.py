@@ -37,6 +37,25 @@ def view(g):
     yield Bad((g.array((0, 3)), (-1, 0)), "RuntimeError", "can be any value and is ambiguous")
 
 
+@cases("view.dtype")
+def view_dtype(g):
+    same, wide, narrow = ("int32", "float64", "uint8") if g.dtype == "float32" else ("int64", "int64", "int32")
+
+    def reference(a, dtype):
+        return np.ascontiguousarray(a, g.dtype).reshape(a.shape).view(dtype)
+
+    yield Case((g.array((3, 4)), same), {}, reference)
+    yield Case((g.array(()), same), {}, reference)
+    for dtype in (same, wide, narrow):
+        yield Case((g.array((3, 4)), dtype), {}, reference, layouts=ONCE, result=dtype)
+        yield Case((g.array((0, 4)), dtype), {}, reference, layouts=ONCE, result=dtype)
+    title = "Float" if g.dtype == "float32" else "Double"
+    yield Bad((g.array(()), narrow), "RuntimeError", f"self.dim() cannot be 0 to view {title} as")
+    if g.dtype == "float32":
+        yield Bad((g.array((3, 3)), "float64"), "RuntimeError", "self.size(-1) must be divisible by 2 to view Float as "
+                  "Double (different element sizes), but got 3")
+
+
 @cases("permute", dtypes=EVERY)
 def permute(g):
     def reference(a, dims):

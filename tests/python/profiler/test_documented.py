@@ -108,7 +108,7 @@ class Ops(unittest.TestCase):
         self.assertEqual(shown(torch.add), "(input, other, *, alpha=1, out=None)")
         self.assertEqual(shown(torch.Tensor.add), "(self, other, *, alpha=1)")
         self.assertEqual(shown(torch.ones(1).add), "(other, *, alpha=1)")
-        self.assertEqual(shown(torch.Tensor.view), "(self, *size)")
+        self.assertEqual(shown(torch.Tensor.expand), "(self, *size)")
         self.assertEqual(shown(torch.Tensor.sum), "(self, dim=None, keepdim=False, *, dtype=None)")
         self.assertEqual(shown(torch.Tensor.max), "(self, *args, **kwargs)")
         self.assertEqual(shown(torch.Tensor.uniform_), "(self, from_=0, to=1, *, generator=None)")

@@ -340,25 +340,19 @@ static PyObject *storage_key(PyObject *Py_UNUSED(module), PyObject *object)
     return PyLong_FromUnsignedLongLong(mt_tensor_storage_address(tensor_of(object)));
 }
 
-/* _storage_tensor(tensor) -> its whole storage, as a row of the tensor's type. */
-static PyObject *storage_tensor(PyObject *Py_UNUSED(module), PyObject *object)
+/* _storage_tensor(tensor, dtype=None) -> its whole storage, as a row of the tensor's type or of
+ * another. */
+static PyObject *storage_tensor(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    if (!tensor_check(object)) {
-        return PyErr_Format(PyExc_TypeError, "_storage_tensor(): expected Tensor, not %.100s",
-                            Py_TYPE(object)->tp_name);
+    PyObject *object = NULL, *type = NULL;
+    if (!PyArg_ParseTuple(args, "O!|O!:_storage_tensor", tensors.tensor_type, &object,
+                          tensors.dtype_type, &type)) {
+        return NULL;
     }
     mt_tensor *tensor = tensor_of(object);
-    int64_t bytes = (int64_t)mt_tensor_storage_bytes(tensor);
-    int64_t count = bytes / (int64_t)mt_dtype_size(mt_tensor_dtype(tensor));
-    int64_t stride = 1;
-    int64_t offset = 0;
-    mt_tensor *plain = NULL;
+    mt_dtype dtype = type == NULL ? mt_tensor_dtype(tensor) : ((dtype_object *)type)->dtype;
     mt_tensor *row = NULL;
-    int status = mt_detach(tensor, &plain);
-    if (status == MT_OK) {
-        status = mt_as_strided(plain, &count, 1, &stride, 1, &offset, &row);
-        mt_tensor_release(plain);
-    }
+    int status = mt_tensor_storage_row(tensor, dtype, &row);
     return status != MT_OK ? tensors_raise(status) : tensor_wrap(row);
 }
 
@@ -379,8 +373,8 @@ static PyMethodDef functions[] = {
     {"_tensor_from_bytes", tensor_from_bytes, METH_VARARGS,
      "_tensor_from_bytes(buffer, dtype, sizes) -> Tensor"},
     {"_storage_key", storage_key, METH_O, "_storage_key(tensor) -> int"},
-    {"_storage_tensor", storage_tensor, METH_O,
-     "_storage_tensor(tensor) -> Tensor of one dimension"},
+    {"_storage_tensor", storage_tensor, METH_VARARGS,
+     "_storage_tensor(tensor, dtype=None) -> Tensor of one dimension"},
     {"_tensors_alive", tensors_alive, METH_NOARGS,
      "_tensors_alive() -> how many tensors the library holds"},
     {NULL, NULL, 0, NULL},

@@ -49,6 +49,11 @@ static PyObject *get_version(PyObject *self, void *Py_UNUSED(context))
     return PyLong_FromUnsignedLong(mt_tensor_version(tensor_of(self)));
 }
 
+static PyObject *get_base(PyObject *self, void *Py_UNUSED(context))
+{
+    return tensor_wrap(mt_tensor_retain(mt_tensor_base(tensor_of(self))));
+}
+
 static PyObject *get_layout(PyObject *Py_UNUSED(self), void *Py_UNUSED(context))
 {
     return Py_NewRef(tensors.strided);
@@ -177,6 +182,7 @@ PyGetSetDef tensor_properties[] = {
     {"itemsize", get_itemsize, NULL, "Bytes of an element.", NULL},
     {"nbytes", get_nbytes, NULL, "Bytes of all elements.", NULL},
     {"_version", get_version, NULL, "how often the storage was written in place", NULL},
+    {"_base", get_base, NULL, "the tensor that it is a view of, or None", NULL},
     {"layout", get_layout, NULL, "How it is stored: torch.strided.", NULL},
     {"is_npu", get_is_npu, NULL, "Whether it is on the accelerator.", NULL},
     {"is_cuda", get_is_npu, NULL, "the same as is_npu", NULL},

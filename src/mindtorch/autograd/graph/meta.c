@@ -122,6 +122,11 @@ bool mt_tensor_is_view(const mt_tensor *tensor)
     return tensor->base != NULL;
 }
 
+mt_tensor *mt_tensor_base(const mt_tensor *tensor)
+{
+    return tensor->base;
+}
+
 /* The current node; the stale one of a view is rebuilt. NULL also if that fails. */
 mt_node *mt_tensor_grad_fn(const mt_tensor *tensor)
 {

@@ -363,6 +363,20 @@ uint64_t mt_tensor_storage_bytes(const mt_tensor *tensor)
     return tensor->storage->bytes;
 }
 
+mt_status mt_tensor_storage_row(mt_tensor *tensor, mt_dtype dtype, mt_tensor **out)
+{
+    static const int64_t stride = 1;
+    *out = NULL;
+    size_t bytes = mt_dtype_size(dtype);
+    if (bytes == 0) {
+        return mtb_fail(MT_EVALUE, "storage_row: %u is not a type", (unsigned)dtype);
+    }
+    int64_t count = (int64_t)(tensor->storage->bytes / bytes);
+    MT_TRY(mt__tensor_view(tensor, &count, &stride, 1, 0, false, out));
+    (*out)->dtype = (uint8_t)dtype;
+    return MT_OK;
+}
+
 void *mt_tensor_data(const mt_tensor *tensor)
 {
     if (tensor->device != MT_CPU || tensor->numel == 0) {

@@ -6,6 +6,7 @@
  *   VW2  All elements of a view lie inside the storage.
  */
 #include "mindtorch/ops/op_support.h"
+#include "mindtorch/ops/type_names.h"
 #include "mindtorch/ops/view/view_geometry.h"
 
 #include <inttypes.h>
@@ -39,6 +40,67 @@ int mt__run_view(mt__call *call)
                         "instead.");
     }
     return mt__give_view(call, self, &g);
+}
+
+/* The bytes of the elements as elements of another type. The last dimension grows or shrinks where
+ * the sizes of the types differ; `ratio` is how many of the smaller make one of the larger. */
+static int read_as_type(const mt_tensor *self, mt_dtype dtype, mt__view_geometry *g)
+{
+    const char *from = mt__type_title((mt_dtype)self->dtype);
+    const char *to = mt__type_title(dtype);
+    int64_t old_bytes = (int64_t)mt_dtype_size((mt_dtype)self->dtype);
+    int64_t new_bytes = (int64_t)mt_dtype_size(dtype);
+    mt__geometry_of(self, g);
+    if (old_bytes == new_bytes) {
+        return MT_OK;
+    }
+    if (g->n_dims == 0) {
+        return mtb_fail(MT_ERUNTIME,
+                        "self.dim() cannot be 0 to view %s as %s (different element sizes)", from,
+                        to);
+    }
+    uint32_t last = g->n_dims - 1;
+    if (g->strides[last] != 1) {
+        return mtb_fail(MT_ERUNTIME,
+                        "self.stride(-1) must be 1 to view %s as %s (different element sizes), but "
+                        "got %" PRId64,
+                        from, to, g->strides[last]);
+    }
+    bool grows = old_bytes > new_bytes;
+    int64_t ratio = grows ? old_bytes / new_bytes : new_bytes / old_bytes;
+    if (!grows && (g->sizes[last] % ratio != 0 || g->offset % ratio != 0)) {
+        bool size = g->sizes[last] % ratio != 0;
+        return mtb_fail(MT_ERUNTIME,
+                        "self.%s must be divisible by %" PRId64
+                        " to view %s as %s (different element sizes), but got %" PRId64,
+                        size ? "size(-1)" : "storage_offset()", ratio, from, to,
+                        size ? g->sizes[last] : g->offset);
+    }
+    for (uint32_t d = 0; d < last; d++) {
+        if (!grows && g->strides[d] % ratio != 0) {
+            return mtb_fail(MT_ERUNTIME,
+                            "self.stride(%u) must be divisible by %" PRId64
+                            " to view %s as %s (different element sizes), but got %" PRId64,
+                            d, ratio, from, to, g->strides[d]);
+        }
+        g->strides[d] = grows ? g->strides[d] * ratio : g->strides[d] / ratio;
+    }
+    g->sizes[last] = grows ? g->sizes[last] * ratio : g->sizes[last] / ratio;
+    g->offset = grows ? g->offset * ratio : g->offset / ratio;
+    return MT_OK;
+}
+
+/* No gradient passes, so it is not tracked: the graph would need the type of the base. */
+int mt__run_view_dtype(mt__call *call)
+{
+    mt_tensor *self = mt__arg_tensor(call, 0);
+    mt_dtype dtype = mt__arg_dtype(call, 1);
+    mt__view_geometry g;
+    MT_TRY(read_as_type(self, dtype, &g));
+    mt_tensor **out = mt__result_place(call, 0);
+    MT_TRY(mt__geometry_view(self, &g, false, out));
+    (*out)->dtype = (uint8_t)dtype;
+    return MT_OK;
 }
 
 /* A view that shares only the storage with `self` and is not tracked: for fresh copies to which
