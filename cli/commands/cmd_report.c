@@ -97,7 +97,7 @@ static const cli_option options[] = {
      .offset = AT(events)},
     {.name = "functions",
      .type = CLI_FLAG,
-     .help = "also functions of the host's language",
+     .help = "functions of the host's language beside ops, too",
      .offset = AT(functions)},
     {.name = "limit",
      .letter = 'n',
@@ -162,7 +162,7 @@ static void paint_line(void *context, char *line, size_t length)
 static mtprof_status make_rows(const report_settings *s, mtprof_model *model, mtprof_averages **out)
 {
     mtprof_averages_options o = cli_averages_options(&s->groups, s->name, &s->steps);
-    o.functions = s->functions;
+    o.functions = s->functions ? MTPROF_FUNCTIONS_ALL : MTPROF_FUNCTIONS_WITHOUT_OPS;
     o.module_name = s->module;
     o.thread = s->thread;
     o.top_level = s->top_level;
@@ -212,10 +212,12 @@ static uint64_t hidden_functions(const report_settings *s, mtprof_model *model)
 {
     uint64_t n = 0, count;
     const uint8_t *kinds = cli_column(model, MTPROF_COLUMN_KIND, &count);
+    bool has_ops = false;
     for (uint64_t i = 0; !s->functions && i < count; i++) {
         n += kinds[i] == MTPROF_EVENT_KIND_FUNCTION;
+        has_ops = has_ops || kinds[i] == MTPROF_EVENT_KIND_OP;
     }
-    return n;
+    return has_ops ? n : 0;
 }
 
 /* What a reader of the table would not see. */

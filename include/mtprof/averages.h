@@ -32,12 +32,20 @@ enum mtprof_group {
     MTPROF_GROUP_THREAD = 1 << 4
 };
 
+/** Whether calls of functions (MTPROF_EVENT_KIND_FUNCTION) get rows, too. */
+enum mtprof_functions {
+    MTPROF_FUNCTIONS_NONE = 0,
+    MTPROF_FUNCTIONS_ALL = 1,
+    /** Where the trace has no ops: beside ops they hide what took the time. */
+    MTPROF_FUNCTIONS_WITHOUT_OPS = 2
+};
+
 /** Set struct_size, leave the rest zero for the defaults. Texts are borrowed for the call. */
 typedef struct mtprof_averages_options {
     uint32_t struct_size;
     uint32_t group;     /**< enum mtprof_group */
     uint32_t stack_n;   /**< group by that many innermost frames; 0: none */
-    uint32_t functions; /**< 1: also MTPROF_EVENT_KIND_FUNCTION events */
+    uint32_t functions; /**< enum mtprof_functions */
     /* Which events count. Filters do not change the times of those that do. */
     const char *name;        /**< shell pattern (* ? [..]) for the name; NULL: all */
     const char *module_name; /**< the same for the module path */

@@ -132,17 +132,21 @@ def _frames(stack_n):
         raise TypeError(f"group_by_stack_n must be a number of frames, 0 for none, not {stack_n!r}") from None
 
 
-def rows_of_model(model, shapes=False, stack_n=0, overload=False):
-    """Rows of all events of a model, grouped in C."""
+def rows_of_model(model, shapes=False, stack_n=0, overload=False, functions=True):
+    """Rows of all events of a model, grouped in C. functions: those of Python, too; None: where there are no ops."""
     stack_n = _frames(stack_n)
-    return model.averages(FunctionEventAvg, bool(shapes), bool(overload), stack_n)
+    return model.averages(FunctionEventAvg, bool(shapes), bool(overload), stack_n, functions)
 
 
-def rows_of_items(items, shapes=False, stack_n=0, overload=False):
-    """Rows of any events or rows, one by one."""
+def rows_of_items(items, shapes=False, stack_n=0, overload=False, functions=True):
+    """Rows of any events or rows, one by one; functions: see rows_of_model()."""
     stack_n = _frames(stack_n)
+    if functions is None:
+        functions = not any(item._kind == _KINDS["cpu_op"] for item in items)
     groups = {}
     for item in items:
+        if not functions and item._kind == _KINDS["python_function"]:
+            continue
         key = (item.key, item.node_id, item.device_type, item.is_legacy, item.is_user_annotation,
                item.overload_name if overload else None, str(item.input_shapes) if shapes else None,
                tuple((item.stack or ())[:stack_n]))

@@ -12,10 +12,14 @@ class _Faces:
         """The events; None before anything was recorded."""
         return self._face_events()
 
-    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
-        """Events grouped by name and, where asked, by shapes, stack and overload."""
+    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False,
+                     include_python_functions=None):
+        """Events grouped by name and, where asked, by shapes, stack and overload.
+
+        include_python_functions: rows of Python's functions, too; None: where there are no ops.
+        """
         return self._face_results("getting key averages").key_averages(
-            group_by_input_shape, group_by_stack_n, group_by_overload_name)
+            group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions)
 
     def total_average(self):
         """All events as one row."""

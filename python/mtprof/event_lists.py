@@ -149,17 +149,22 @@ class EventList(list):
 
     # ---- averages ----
 
-    def key_averages(self, group_by_input_shapes=False, group_by_stack_n=0, group_by_overload_name=False):
-        """Rows of events that are alike; of rows, the same events in other groups."""
-        if self._regroup is not None:
-            return self._regroup(group_by_input_shapes, group_by_stack_n, group_by_overload_name)
+    def key_averages(self, group_by_input_shapes=False, group_by_stack_n=0, group_by_overload_name=False,
+                     include_python_functions=None):
+        """Rows of events that are alike; of rows, the same events in other groups.
 
-        def group(shapes=False, stack_n=0, overload=False):
+        include_python_functions: rows of Python's functions, too; None: where there are no ops.
+        """
+        how = (group_by_input_shapes, group_by_stack_n, group_by_overload_name, include_python_functions)
+        if self._regroup is not None:
+            return self._regroup(*how)
+
+        def group(*how):
             make = rows_of_model if self._is_whole() else rows_of_items
             items = self._model if make is rows_of_model else self
-            return EventList._of_rows(make(items, shapes, stack_n, overload), group, self)
+            return EventList._of_rows(make(items, *how), group, self)
 
-        return group(group_by_input_shapes, group_by_stack_n, group_by_overload_name)
+        return group(*how)
 
     def total_average(self):
         """One row over all of it."""
@@ -410,8 +415,7 @@ def _restore_items(cls, facts, is_rows, items):
     made = cls(items)
     made.__dict__.update(facts)
     if is_rows:
-        made._regroup = lambda shapes=False, stack_n=0, overload=False: EventList._of_rows(
-            rows_of_items(made, shapes, stack_n, overload), made._regroup, made)
+        made._regroup = lambda *how: EventList._of_rows(rows_of_items(made, *how), made._regroup, made)
     return made
 
 

@@ -6,6 +6,7 @@ attributes are computed when they are read. This file adds to the type: texts, d
 the mapping's methods, events made by hand, pickling.
 """
 import collections
+import re
 import warnings
 
 from . import _mtprof
@@ -19,10 +20,10 @@ Kernel = collections.namedtuple("Kernel", ["name", "device", "duration"])
 EventMetadata = collections.namedtuple("EventMetadata", [
     "registers_per_thread", "shared_memory", "grid", "block", "priority", "blocks_per_sm", "warps_per_sm",
     "occupancy", "est_occupancy_pct", "queued", "graph_id", "graph_node_id", "stream", "context", "channel",
-    "channel_type", "bytes", "bandwidth_gb_s", "collective_name", "dtype", "in_msg_nelems", "out_msg_nelems",
-    "in_split_size", "out_split_size", "global_rank_start", "global_rank_stride", "group_size",
+    "channel_type", "hsa_queue", "bytes", "bandwidth_gb_s", "collective_name", "dtype", "in_msg_nelems",
+    "out_msg_nelems", "in_split_size", "out_split_size", "global_rank_start", "global_rank_stride", "group_size",
     "process_group_name", "process_group_desc", "group_ranks", "rank", "src_rank", "dst_rank",
-    "seq", "is_async"])
+    "seq", "is_async"], defaults=[None] * 36)
 
 
 class Interval:
@@ -268,6 +269,37 @@ class _Lazy:
         return self._compute(event)
 
 
+# What Chrome traces call the fields of EventMetadata.
+_KEYS = {"registers per thread": "registers_per_thread", "shared memory": "shared_memory", "grid": "grid",
+         "block": "block", "priority": "priority", "blocks per SM": "blocks_per_sm", "warps per SM": "warps_per_sm",
+         "est. achieved occupancy %": "est_occupancy_pct", "queued": "queued", "graph id": "graph_id",
+         "graph node id": "graph_node_id", "context": "context", "memory bandwidth (GB/s)": "bandwidth_gb_s",
+         "Collective name": "collective_name", "dtype": "dtype", "In msg nelems": "in_msg_nelems",
+         "Out msg nelems": "out_msg_nelems", "In split size": "in_split_size", "Out split size": "out_split_size",
+         "Global rank start": "global_rank_start", "Global rank stride": "global_rank_stride",
+         "Group size": "group_size", "Process Group Name": "process_group_name",
+         "Process Group Description": "process_group_desc", "Process Group Ranks": "group_ranks", "Rank": "rank",
+         "Src Rank": "src_rank", "Dst Rank": "dst_rank", "Seq": "seq"}
+
+
+def _metadata(event):
+    """An EventMetadata of work on a device, None of other events. What was not recorded is None."""
+    kind = event._kind
+    if not _KERNEL <= kind <= _SET:
+        return None
+    told = {_KEYS[key]: value for key, value in (event.extra_meta or {}).items() if key in _KEYS}
+    for name in ("grid", "block"):
+        if isinstance(told.get(name), str):  # a list in a trace is kept as its text
+            told[name] = [int(number) for number in re.findall(r"-?\d+", told[name])]
+    told["stream"] = event.device_resource_id
+    if kind != _KERNEL:
+        told["bytes"] = memoryview(event._model.column("bytes"))[event._index]
+        time_us = event.time_range.elapsed_us()
+        if time_us > 0:
+            told.setdefault("bandwidth_gb_s", told["bytes"] / time_us / 1000)
+    return EventMetadata(**told)
+
+
 def _python_parent(event):
     parent = event.cpu_parent
     return parent._index if event.is_python_function and parent is not None else -1
@@ -279,9 +311,11 @@ _LAZY = {
     "flow_start": (lambda event: _flow(event)[2], "Whether the arrow begins at it."),
     "python_id": (lambda event: event._index if event.is_python_function else -1, "Number of the call."),
     "python_parent_id": (_python_parent, "Number of the call around it."),
+    "metadata": (_metadata, "Of work on a device an EventMetadata: stream, bytes, grid and the like; else None."),
+    "event_metadata": (_metadata, "The same as metadata, as torch calls it before 2.14."),
 }
 _CONSTANT = {"python_module_id": -1, "self_cpu_percent": -1, "total_cpu_percent": -1,
-             "total_device_percent": -1, "event_metadata": None, "_metadata_json": ""}
+             "total_device_percent": -1, "_metadata_json": ""}
 
 
 def _metadata_json(event):
@@ -310,16 +344,17 @@ def _init(self, id, name, thread, start_us, end_us, overload_name=None, fwd_thre
           metadata_json=None, flow_id=None, flow_type=None, flow_start=None, external_id=0,
           linked_correlation_id=0, extra_meta=None, structured_input_shapes=None,
           structured_input_strides=None, input_dtypes=None, python_id=-1, python_parent_id=-1,
-          python_module_id=-1):
+          python_module_id=-1, typed_metadata=None):
     if self._model is not None:
         raise TypeError("a recorded FunctionEvent cannot be initialised again")
     values = locals()
-    del values["self"], values["metadata_json"]
+    del values["self"], values["metadata_json"], values["typed_metadata"]
     values["time_range"] = Interval(values.pop("start_us"), values.pop("end_us"))
     if device_resource_id is None:
         values["device_resource_id"] = thread
     values.update(_metadata_json=metadata_json, kernels=[], cpu_children=[], cpu_parent=None, count=1,
-                  event_metadata=None, self_cpu_percent=-1, total_cpu_percent=-1, total_device_percent=-1)
+                  metadata=typed_metadata, event_metadata=typed_metadata, self_cpu_percent=-1,
+                  total_cpu_percent=-1, total_device_percent=-1)
     self.__dict__.update(values)
 
 
@@ -376,7 +411,7 @@ _FIELDS = ("id", "name", "trace_name", "overload_name", "node_id", "is_remote", 
            "is_async", "device_type", "device_index", "device_resource_id", "flops", "is_user_annotation",
            "is_python_function", "activity_type", "external_id", "linked_correlation_id", "extra_meta",
            "module", "step", "flow_id", "flow_type", "flow_start", "python_id", "python_parent_id",
-           "python_module_id", "event_metadata", "_metadata_json", "self_cpu_percent",
+           "python_module_id", "metadata", "event_metadata", "_metadata_json", "self_cpu_percent",
            "total_cpu_percent", "total_device_percent")
 
 

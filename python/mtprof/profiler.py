@@ -378,10 +378,14 @@ class _KinetoProfile(_mtprof.Profile):
         """Metadata of the latest trace, a dict: what add_metadata() added, and what the profiler did."""
         return self._results("accessing metadata", fresh=self._metadata_added).metadata()
 
-    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
-        """Events grouped by name and, where asked, by shapes, stack and overload."""
+    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False,
+                     include_python_functions=None):
+        """Events grouped by name and, where asked, by shapes, stack and overload.
+
+        include_python_functions: rows of Python's functions, too; None: where there are no ops.
+        """
         return self._results("getting key averages").key_averages(
-            group_by_input_shape, group_by_stack_n, group_by_overload_name)
+            group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions)
 
     def export_chrome_trace(self, path, use_python_export=False, *, flavor=None):
         """Writes the trace as JSON for chrome://tracing, Perfetto, TensorBoard and HTA (.gz: compressed)."""

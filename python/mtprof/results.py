@@ -205,16 +205,23 @@ class Results:
         return EventList(made, **self._facts)
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0,
-                     group_by_overload_name: bool = False) -> EventList[FunctionEventAvg]:
-        """Rows of events that are alike, an EventList of FunctionEventAvg."""
-        if self._events is not None and not self._events._is_whole():
-            return self._events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
-        return self._group(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+                     group_by_overload_name: bool = False,
+                     include_python_functions: bool | None = None) -> EventList[FunctionEventAvg]:
+        """Rows of events that are alike, an EventList of FunctionEventAvg.
 
-    def _group(self, shapes=False, stack_n=0, overload=False):
-        rows = [row for model in self._models for row in rows_of_model(model, shapes, stack_n, overload)]
-        if len(self._models) > 1:
-            rows = rows_of_items(rows, shapes, stack_n, overload)
+        include_python_functions: rows of Python's functions, too; None: where there are no ops.
+        """
+        how = (group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions)
+        if self._events is not None and not self._events._is_whole():
+            return self._events.key_averages(*how)
+        return self._group(*how)
+
+    def _group(self, shapes=False, stack_n=0, overload=False, functions=None):
+        single = len(self._models) == 1
+        rows = [row for model in self._models
+                for row in rows_of_model(model, shapes, stack_n, overload, functions if single else True)]
+        if not single:
+            rows = rows_of_items(rows, shapes, stack_n, overload, functions)
         self._tell_why_empty(len(rows))
         return EventList._of_rows(rows, self._group, self._new_list())
 

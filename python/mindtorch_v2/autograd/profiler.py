@@ -112,12 +112,14 @@ class profile(_Faces):
                              with_flops=self.with_flops)
         return self._prof.events()
 
-    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
-        """Events grouped by name and, where asked, by shapes, stack and overload."""
-        if self._prof is None:
-            return self._face_events().key_averages(group_by_input_shape, group_by_stack_n,
-                                                    group_by_overload_name)
-        return super().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False,
+                     include_python_functions=None):
+        """Events grouped by name and, where asked, by shapes, stack and overload.
+
+        include_python_functions: rows of Python's functions, too; None: where there are no ops.
+        """
+        how = (group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions)
+        return self._face_events().key_averages(*how) if self._prof is None else super().key_averages(*how)
 
     def export_chrome_trace(self, path, metadata=None, use_python_export=False):
         """Writes the trace as JSON; `metadata`, a dict, becomes top-level keys."""

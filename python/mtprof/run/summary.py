@@ -15,7 +15,8 @@ def summary(trace, *, shown, size, rows, calls, recorded_here, notes):
     elif trace.health().events:
         lines.append(str(trace.health()))
         if rows:
-            table = trace.key_averages().table(sort_by="self_cpu_time_total", row_limit=rows, width=80)
+            averages = trace.key_averages(include_python_functions=calls or None)
+            table = averages.table(sort_by="self_cpu_time_total", row_limit=rows, width=80)
             lines += ["", table.strip("\n"), ""]
     name = shlex.quote(shown)
     if shown.endswith((".mtt", ".json", ".json.gz")):

@@ -30,9 +30,11 @@ class Groups(ContractTest):
 
     def test_4_1_1_signatures(self):
         self.assertEqual(list(inspect.signature(profile.key_averages).parameters),
-                         ["self", "group_by_input_shape", "group_by_stack_n", "group_by_overload_name"])
+                         ["self", "group_by_input_shape", "group_by_stack_n", "group_by_overload_name",
+                          "include_python_functions"])
         self.assertEqual(list(inspect.signature(EventList.key_averages).parameters),
-                         ["self", "group_by_input_shapes", "group_by_stack_n", "group_by_overload_name"])
+                         ["self", "group_by_input_shapes", "group_by_stack_n", "group_by_overload_name",
+                          "include_python_functions"])
         rows = profiled().key_averages()
         self.assertIs(type(rows), EventList)
         self.assertTrue(all(type(row) is FunctionEventAvg for row in rows))

@@ -96,6 +96,20 @@ class Joined(unittest.TestCase):
                                    if row.device_type != DeviceType.CPU and not row.is_user_annotation),
                                total, places=3)
 
+    def test_metadata_of_work(self):
+        for event in self.events:
+            told = event.metadata
+            self.assertEqual(event.event_metadata, told)
+            if event["kind"] not in WORK:
+                self.assertIsNone(told, event.name)
+                continue
+            self.assertEqual((told.stream, told.registers_per_thread), (event.device_resource_id, None))
+            if event["kind"] == "kernel":
+                self.assertIsNone(told.bytes)
+            else:
+                self.assertGreater(told.bytes, 0)
+                self.assertAlmostEqual(told.bandwidth_gb_s, told.bytes / (event["end_ns"] - event["start_ns"]))
+
     def test_work_is_on_its_own_track(self):
         places = {(e.device_index, e.device_resource_id) for e in kinds(self.events, *WORK)}
         self.assertEqual(places, {(0, 0), (1, 0)})

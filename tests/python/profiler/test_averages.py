@@ -48,6 +48,31 @@ class Groups(ResultsTest):
         self.assertEqual(rows["forward"], [])
         self.assertTrue(all(row.stack == [] for row in self.trace.key_averages()))
 
+    def test_python_functions(self):
+        trace = small_trace()
+        trace["traceEvents"].append(span("main.py(1): train", 0, 900, category="python_function"))
+        trace = self.load(trace)
+        ops = [row.key for row in self.trace.key_averages()]
+        for name, results in (("all", trace), ("list", trace.events()), ("items", EventList(trace.events()))):
+            with self.subTest(of=name):
+                self.assertEqual([row.key for row in results.key_averages()], ops)
+                self.assertEqual([row.key for row in results.key_averages(include_python_functions=False)], ops)
+                with_them = results.key_averages(include_python_functions=True)
+                self.assertEqual(sorted(row.key for row in with_them), sorted(ops + ["main.py(1): train"]))
+                self.assertEqual([row.key for row in with_them.key_averages()], ops)
+        rows = pickle.loads(pickle.dumps(trace.key_averages(include_python_functions=True)))
+        self.assertEqual([row.key for row in rows.key_averages(include_python_functions=False)], ops)
+        both = Results([trace._latest(), self.trace._latest()])
+        self.assertNotIn("main.py(1): train", [row.key for row in both.key_averages()])
+        self.assertIn("main.py(1): train", [row.key for row in both.key_averages(include_python_functions=True)])
+
+    def test_python_functions_where_there_are_no_ops(self):
+        trace = self.load({"traceEvents": [span("main.py(1): train", 0, 90, category="python_function"),
+                                           span("mine", 1, 20, category="user_annotation")]})
+        for results in (trace, trace.events(), EventList(trace.events())):
+            self.assertEqual([row.key for row in results.key_averages()], ["main.py(1): train", "mine"])
+            self.assertEqual([row.key for row in results.key_averages(include_python_functions=False)], ["mine"])
+
     def test_odd_numbers_of_frames(self):
         many = self.trace.key_averages(group_by_stack_n=10**12)
         self.assertEqual(len(many.table()), len(self.trace.key_averages(group_by_stack_n=3).table()))

@@ -25,6 +25,17 @@ class Load(ResultsTest):
         self.assertIn("small.json", repr(trace))
         self.assertTrue(trace.health().ok)
 
+    def test_typed_metadata(self):
+        trace = small_trace()
+        kernel = next(event for event in trace["traceEvents"] if event["name"] == "gemm")
+        kernel["args"].update({"registers per thread": 32, "grid": [64, 2, 1], "block": "what?", "blocks per SM": 0.5,
+                               "Collective name": "allreduce", "Group size": 8, "unknown": 1})
+        told = {event.name: event.metadata for event in self.load(trace).events()}
+        known = {key: value for key, value in told.pop("gemm")._asdict().items() if value is not None}
+        self.assertEqual(known, {"registers_per_thread": 32, "grid": [64, 2, 1], "block": [], "blocks_per_sm": 0.5,
+                                 "collective_name": "allreduce", "group_size": 8, "stream": 7, "context": 1})
+        self.assertEqual(set(told.values()), {None})
+
     def test_gzip_and_paths(self):
         import pathlib
         path = pathlib.Path(self.path("small.json.gz"))

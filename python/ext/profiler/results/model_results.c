@@ -6,15 +6,31 @@
 
 /* ---- averages -------------------------------------------------------------------------------- */
 
+/* None: where the trace has no ops. */
+static int functions_from(PyObject *given, uint32_t *out)
+{
+    int truth = given == Py_None ? 0 : PyObject_IsTrue(given);
+    if (truth < 0) {
+        return -1;
+    }
+    *out = given == Py_None ? MTPROF_FUNCTIONS_WITHOUT_OPS
+           : truth          ? MTPROF_FUNCTIONS_ALL
+                            : MTPROF_FUNCTIONS_NONE;
+    return 0;
+}
+
 PyObject *model_averages(model_object *self, PyObject *args, PyObject *keywords)
 {
-    static const char *const names[] = {"type", "shapes", "overload", "stack_n", NULL};
+    static const char *const names[] = {"type", "shapes", "overload", "stack_n", "functions", NULL};
     PyTypeObject *type = profiler.average_type;
     int shapes = 0;
     int overload = 0;
-    mtprof_averages_options options = {.struct_size = sizeof options, .functions = 1};
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|O!ppI:averages", PY_NAMES(names),
-                                     &PyType_Type, &type, &shapes, &overload, &options.stack_n)) {
+    PyObject *functions = Py_True;
+    mtprof_averages_options options = {.struct_size = sizeof options};
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|O!ppIO:averages", PY_NAMES(names),
+                                     &PyType_Type, &type, &shapes, &overload, &options.stack_n,
+                                     &functions) ||
+        functions_from(functions, &options.functions) != 0) {
         return NULL;
     }
     if (!PyType_IsSubtype(type, profiler.average_type)) {
@@ -35,7 +51,8 @@ PyObject *model_averages(model_object *self, PyObject *args, PyObject *keywords)
 
 static mtprof_status sorted_events(mtprof_model *model, const char *sort_by, mtprof_averages **out)
 {
-    mtprof_averages_options options = {.struct_size = sizeof options, .functions = 1};
+    mtprof_averages_options options = {.struct_size = sizeof options,
+                                       .functions = MTPROF_FUNCTIONS_ALL};
     mtprof_status status = mtprof_averages_from_events(model, &options, out);
     return status == MTPROF_OK && sort_by != NULL ? mtprof_averages_sort(*out, sort_by) : status;
 }

@@ -565,7 +565,7 @@ static PyMethodDef model_methods[] = {
     {"covers", PY_CALL(model_covers), METH_O,
      "covers(list): whether it is all events in order, none of them changed."},
     {"averages", PY_CALL(model_averages), METH_VARARGS | METH_KEYWORDS,
-     "averages(type=Row, shapes=False, overload=False, stack_n=0): a list of rows."},
+     "averages(type=Row, shapes=False, overload=False, stack_n=0, functions=True): a list of rows."},
     {"table", PY_CALL(model_table), METH_VARARGS | METH_KEYWORDS,
      "table(sort_by=None, options=None): every event a row."},
     {"export", PY_CALL(model_export), METH_VARARGS | METH_KEYWORDS,

@@ -85,10 +85,19 @@ static bool is_annotation_kind(uint32_t kind)
            kind == MTPROF_EVENT_KIND_ANNOTATION;
 }
 
+static void choose_functions(mtprof__grouper *grouper)
+{
+    const mtprof__source_columns *c = &grouper->columns;
+    if (grouper->options.functions == MTPROF_FUNCTIONS_WITHOUT_OPS) {
+        bool has_ops = c->n != 0 && memchr(c->kind, MTPROF_EVENT_KIND_OP, c->n) != NULL;
+        grouper->options.functions = has_ops ? MTPROF_FUNCTIONS_NONE : MTPROF_FUNCTIONS_ALL;
+    }
+}
+
 static bool is_counted_kind(const mtprof__grouper *grouper, uint32_t kind)
 {
     if (kind == MTPROF_EVENT_KIND_FUNCTION) {
-        return grouper->options.functions != 0;
+        return grouper->options.functions != MTPROF_FUNCTIONS_NONE;
     }
     return kind < MTPROF_EVENT_KIND_INSTANT;
 }
@@ -392,6 +401,10 @@ static int check_options(const mtprof_averages_options *options)
         return mtb_fail(MTPROF_EINVAL, "averages: group is 0x%x, known are 0x%x",
                         (unsigned)options->group, (unsigned)known);
     }
+    if (options->functions > MTPROF_FUNCTIONS_WITHOUT_OPS) {
+        return mtb_fail(MTPROF_EINVAL, "averages: functions %u, known are 0 to %u",
+                        (unsigned)options->functions, (unsigned)MTPROF_FUNCTIONS_WITHOUT_OPS);
+    }
     if (options->steps_given != 0 && options->first_step > options->last_step) {
         return mtb_fail(MTPROF_EINVAL, "averages: steps %d to %d", (int)options->first_step,
                         (int)options->last_step);
@@ -437,6 +450,7 @@ int mtprof__grouper_init(mtprof__grouper *grouper, mtprof_model *model,
         }
     }
     MT_TRY(get_columns(model, &grouper->columns));
+    choose_functions(grouper);
     make_classes(grouper);
     MT_TRY(mtprof__filter_init(grouper));
     MT_TRY(mtprof__key_init(grouper));

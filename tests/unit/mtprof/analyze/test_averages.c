@@ -164,10 +164,35 @@ TEST(what_torch_drops_is_dropped)
     mtprof_averages *averages = group(model, NULL);
     CHECK_EQ_STR(keys_of(averages), "aten::_versions");
     mtprof_averages_free(averages);
-    averages = group(model, &(mtprof_averages_options){
-                                .struct_size = sizeof(mtprof_averages_options), .functions = 1});
+    averages =
+        group(model, &(mtprof_averages_options){.struct_size = sizeof(mtprof_averages_options),
+                                                .functions = MTPROF_FUNCTIONS_ALL});
     CHECK_EQ_STR(keys_of(averages), "aten::_versions python");
     mtprof_averages_free(averages);
+    mtprof_model_free(model);
+}
+
+TEST(functions_are_rows_where_the_trace_has_no_ops)
+{
+    mtprof_averages_options options = {.struct_size = sizeof options,
+                                       .functions = MTPROF_FUNCTIONS_WITHOUT_OPS};
+    mtprof_model *model = mm_model();
+    *mm_add(model, "scope", 0, 20).kind = MTPROF_EVENT_KIND_SCOPE;
+    *mm_add(model, "python", 1, 19).kind = MTPROF_EVENT_KIND_FUNCTION;
+    mtprof_averages *averages = group(model, &options);
+    CHECK_EQ_STR(keys_of(averages), "scope python");
+    mtprof_averages_free(averages);
+    mtprof_model_free(model);
+    model = mm_model();
+    *mm_add(model, "scope", 0, 20).kind = MTPROF_EVENT_KIND_SCOPE;
+    *mm_add(model, "python", 1, 19).kind = MTPROF_EVENT_KIND_FUNCTION;
+    *mm_add(model, "op", 2, 18).kind = MTPROF_EVENT_KIND_OP;
+    averages = group(model, &options);
+    CHECK_EQ_STR(keys_of(averages), "scope op");
+    mtprof_averages_free(averages);
+    options.functions = MTPROF_FUNCTIONS_WITHOUT_OPS + 1;
+    CHECK_EQ_I64(mtprof_averages_new(model, &options, &averages), MTPROF_EINVAL);
+    CHECK_EQ_STR(mtprof_last_error()->message, "averages: functions 3, known are 0 to 2");
     mtprof_model_free(model);
 }
 
