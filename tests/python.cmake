@@ -73,6 +73,7 @@ set(MT_PYTHON_TESTS
     robust/test_profile_refcounts
     robust/test_refcounts
     robust/test_tensor_refcounts
+    run/test_as_torch
     run/test_run_options
     run/test_run_programs
     tensors/test_alias_rows
@@ -101,7 +102,8 @@ if(MT_SANITIZE STREQUAL "address")
   list(REMOVE_ITEM run_tests nn/test_data_workers robust/test_huge_arguments
        robust/test_leaks nn/test_nn_functional nn/test_nn_init nn/test_optim robust/test_profile_refcounts
        robust/test_refcounts
-       profiler/test_schedule_goldens profiler/test_stacks_hard run/test_run_options run/test_run_programs)
+       profiler/test_schedule_goldens profiler/test_stacks_hard run/test_as_torch
+       run/test_run_options run/test_run_programs)
   execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libasan.so
                   OUTPUT_VARIABLE libasan OUTPUT_STRIP_TRAILING_WHITESPACE)
   if(NOT EXISTS "${libasan}")

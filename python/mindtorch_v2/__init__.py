@@ -56,13 +56,14 @@ from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_e
 from .autograd.grad_mode import is_inference_mode_enabled  # noqa: E402
 
 _PACKAGES = frozenset("""
-    accelerator autograd cuda nn npu optim profiler random return_types serialization storage testing types
-    utils version
+    _dynamo accelerator autograd backends compiler cpu cuda fx hub jit mps nn npu onnx optim overrides profiler random
+    return_types serialization storage testing types utils version xpu
 """.split())
 
 # Names that live in a package which is imported only for them.
 _ELSEWHERE = {"save": "serialization", "load": "serialization", "set_printoptions": "_tensor_str",
-              "get_printoptions": "_tensor_str", "printoptions": "_tensor_str"}
+              "get_printoptions": "_tensor_str", "printoptions": "_tensor_str", "compile": "compiler",
+              "install_as_torch": "_as_torch", "uninstall_as_torch": "_as_torch"}
 _ELSEWHERE.update({name.replace("Tensor", "Storage"): "storage" for name in _legacy_types.TENSOR_TYPES},
                   TypedStorage="storage", UntypedStorage="storage")
 

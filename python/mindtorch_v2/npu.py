@@ -117,6 +117,20 @@ def get_device_properties(device=None):
     return _NpuDeviceProperties(*_C._device_info(_checked(device))[:2])
 
 
+def is_bf16_supported(including_emulation=True):
+    """Whether there is a device: each has bfloat16."""
+    return is_available()
+
+
+def get_arch_list():
+    """None: kernels are the backend's."""
+    return []
+
+
+def ipc_collect():
+    """There is no memory of other processes to collect."""
+
+
 def can_device_access_peer(device, peer_device):
     """Whether one can copy from the other without the host: all that there are can."""
     for each in (device, peer_device):
@@ -172,33 +186,37 @@ def stream(stream):
 
 
 def memory_stats(device=None):
-    """The allocator's counters, by torch's names."""
-    return _C._device_memory_stats(_checked(device))
+    """The allocator's counters, by torch's names; none where there is no device."""
+    return _C._device_memory_stats(_checked(device)) if is_available() else {}
 
 
 def memory_allocated(device=None):
     """Bytes that tensors have now."""
-    return memory_stats(device)["allocated_bytes.all.current"]
+    return memory_stats(device).get("allocated_bytes.all.current", 0)
 
 
 def max_memory_allocated(device=None):
     """The most bytes that tensors had since the start or the last reset."""
-    return memory_stats(device)["allocated_bytes.all.peak"]
+    return memory_stats(device).get("allocated_bytes.all.peak", 0)
 
 
 def memory_reserved(device=None):
     """Bytes taken from the device now, cached blocks included."""
-    return memory_stats(device)["reserved_bytes.all.current"]
+    return memory_stats(device).get("reserved_bytes.all.current", 0)
 
 
 def max_memory_reserved(device=None):
     """The most bytes taken from the device since the start or the last reset."""
-    return memory_stats(device)["reserved_bytes.all.peak"]
+    return memory_stats(device).get("reserved_bytes.all.peak", 0)
 
 
 def reset_peak_memory_stats(device=None):
-    """Resets the peaks."""
-    _C._device_reset_peaks(_checked(device))
+    """Resets the peaks; nothing where there is no device."""
+    if is_available():
+        _C._device_reset_peaks(_checked(device))
+
+
+reset_max_memory_allocated = reset_peak_memory_stats
 
 
 def empty_cache():
@@ -244,16 +262,18 @@ def memory_summary(device=None, abbreviated=False):
 
 
 def manual_seed(seed):
-    """Seeds the generator."""
-    _random.manual_seed(seed)
+    """Seeds the generator; nothing where there is no device."""
+    if is_available():
+        _random.manual_seed(seed)
 
 
 manual_seed_all = manual_seed
 
 
 def seed():
-    """Seeds the generator from the system."""
-    _random.seed()
+    """Seeds the generator from the system; nothing where there is no device."""
+    if is_available():
+        _random.seed()
 
 
 seed_all = seed

@@ -8,7 +8,6 @@ import _thread
 import atexit
 import contextlib
 import importlib.machinery
-import json
 import os
 import resource
 import shlex
@@ -44,9 +43,9 @@ def give_up(text):
     os._exit(1)
 
 
-def arm(text):
+def arm(settings):
     """Begins to record with the program's first frame."""
-    recording = Recording(**json.loads(text))
+    recording = Recording(**settings)
     # The interpreter has no other hook between its own start and the program; this one goes with its first use.
     sys.setprofile(recording.look_for_main)
     atexit.register(recording.finish)  # before all of the program's, so it is called after them
@@ -105,9 +104,11 @@ class Recording:
         self.ended.acquire()
         os.register_at_fork(before=self.count_fork)
         actions = {}
+        # mindtorch_v2 may be in torch's place (python -m mindtorch_v2).
+        packages = ("mindtorch_v2",) if "torch" in sys.modules else ("torch", "mindtorch_v2")
         if self.schedule:
-            actions = {f"{package}.optim.optimizer": self.steps.watch for package in ("torch", "mindtorch_v2")}
-        if importlib.machinery.PathFinder.find_spec("torch") is not None:
+            actions = {f"{package}.optim.optimizer": self.steps.watch for package in packages}
+        if "torch" in packages and importlib.machinery.PathFinder.find_spec("torch") is not None:
             actions["torch"] = self.join_torch
         if actions:
             sys.meta_path.insert(0, Imports(actions, self.failed))

@@ -228,14 +228,40 @@ def _run(words):
     if given.get("help"):
         print_help()
         return 0
+    as_torch = program[:2] == ["-m", "mindtorch_v2"] and len(program) > 2
+    if as_torch:  # what it would run, recorded and in torch's place
+        program = program[2:]
     if not program:
         raise Misuse("a script, -m MODULE or -c CODE is needed", f"usage: {USAGE}")
     _check_python()
     _schedule(given)
-    variables = environment(_settings(given, program))
-    command = [sys.executable, *_python_options(), *program]
-    os.execve(sys.executable, command, variables)
+    return _become(program, {"record": _settings(given, program), "as_torch": as_torch})
+
+
+def _become(program, settings):
+    """This process becomes the interpreter that runs the program."""
+    os.execve(sys.executable, [sys.executable, *_python_options(), *program], environment(settings))
     return 1
+
+
+def run_as_torch(words):
+    """python -m mindtorch_v2: runs a program with mindtorch_v2 in torch's place, unrecorded; as main()."""
+    usage = "python -m mindtorch_v2 SCRIPT|-m MODULE|-c CODE|- [ARGUMENTS]"
+    if words[:1] in (["-h"], ["--help"]):
+        print(f"usage: {usage}\n\nRun a program of torch on mindtorch_v2: `import torch` and all that is under it mean "
+              "mindtorch_v2,\nin the program, in its packages and in Python processes that it starts.")
+        return 0
+    try:
+        if not words or (words[0].startswith("-") and words[0] != "-" and words[0][:2] not in ("-m", "-c")):
+            raise Misuse("a script, -m MODULE or -c CODE is needed", f"usage: {usage}")
+        _check_python()
+        return _become(words, {"as_torch": True})
+    except Misuse as error:
+        print(f"mindtorch_v2: {error}\n  hint: {error.hint}", file=sys.stderr)
+        return 2
+    except (Failure, OSError) as error:
+        print(f"mindtorch_v2: {error}", file=sys.stderr)
+        return 1
 
 
 def main(words=None):

@@ -10,6 +10,12 @@
 patch() puts it behind `torch.profiler` for programs that nobody wants to edit. info() says how much of
 torch's records can be read: tier "full", or "names" where torch's layout is not the known one.
 """
+import sys
+
+if getattr(sys.modules.get("torch"), "__name__", "torch") == "mindtorch_v2":
+    raise ImportError("mtprof.torch records stock PyTorch; torch is mindtorch_v2 here, whose torch.profiler is mtprof's "
+                      "already", name="mtprof.torch")
+
 from mtprof import (DeviceType, EventList, FunctionEvent, FunctionEventAvg, KinetoStepTracker, ProfilerAction,
                     ProfilerActivity, RecordScope, kineto_available, load, schedule, supported_activities,
                     tensorboard_trace_handler)

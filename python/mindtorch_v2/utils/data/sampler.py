@@ -75,11 +75,11 @@ class RandomSampler(Sampler[int]):
             generator.manual_seed(_fresh_seed())
         # As torch: whole rounds, then one for the rest even where nothing is left. A profile shows them.
         if self.replacement:
-            for size in (*[32] * (self.num_samples // 32), self.num_samples % 32):
+            for size in itertools.chain(itertools.repeat(32, self.num_samples // 32), (self.num_samples % 32,)):
                 drawn = torch.randint(high=n, size=(size,), dtype=torch.int64, generator=generator)
                 yield from drawn.tolist()
         else:
-            for size in (*[n] * (self.num_samples // n), self.num_samples % n):
+            for size in itertools.chain(itertools.repeat(n, self.num_samples // n), (self.num_samples % n,)):
                 yield from torch.randperm(n, generator=generator).tolist()[:size]
 
     def __len__(self):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the interpreter imports at its start under `mtprof run`, see mtprof.run. It leaves nothing behind: neither
-its variables nor its folder, and the program's own sitecustomize is imported after it."""
+"""What the interpreter imports at its start under `mtprof run`, see mtprof.run, and `python -m mindtorch_v2`. It
+leaves nothing behind: neither its variables nor its folder, and the program's own sitecustomize is imported after it.
+Only where mindtorch_v2 is in torch's place the variables stay, for Python processes that the program starts."""
+import json
 import os
 import sys
 
@@ -8,18 +10,24 @@ import sys
 def _arm():
     folder = os.path.dirname(os.path.abspath(__file__))
     package = os.path.dirname(os.path.dirname(os.path.dirname(folder)))
-    settings = os.environ.pop("MTPROF_RUN", None)
-    _, _, rest = os.environ.get("PYTHONPATH", "").partition(os.pathsep)
-    if rest:
+    settings = json.loads(os.environ.pop("MTPROF_RUN", "{}"))
+    as_torch, whole = settings.get("as_torch"), os.environ.get("PYTHONPATH", "")
+    _, _, rest = whole.partition(os.pathsep)
+    if as_torch:
+        os.environ["MTPROF_RUN"] = json.dumps({"as_torch": True})
+    elif rest:
         os.environ["PYTHONPATH"] = rest
     else:
         os.environ.pop("PYTHONPATH", None)
     before = [entry for entry in sys.path if entry != folder]
     sys.path[:] = [package, *before]  # the package that mtprof run is of, wherever the program looks for modules
     try:
-        if settings is not None:
+        if as_torch:
+            import mindtorch_v2
+            mindtorch_v2.install_as_torch()
+        if "record" in settings:
             from mtprof.run import recording
-            recording.arm(settings)
+            recording.arm(settings["record"])
     finally:
         sys.path[:] = before
         for entry in {folder, package}.difference(before):

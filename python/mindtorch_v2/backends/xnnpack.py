@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.backends.xnnpack: it is not used."""
+
+enabled = False
