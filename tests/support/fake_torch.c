@@ -16,6 +16,7 @@ enum {
     INPUTS = 208,
     N_INPUTS = 216,
     FORWARD = 304,
+    OUTPUTS = 280,
     NAME = 480, /* where real torch has something of its own */
     COUNT = 488
 };
@@ -34,18 +35,30 @@ typedef struct value {
     uint32_t tag, reserved;
 } value;
 
+/* What tensors share: an address of memory, or a version. */
+typedef struct shared {
+    uint64_t head[4]; /* object_head bytes of it, then the number */
+} shared;
+
 typedef struct tensor {
     const void *table;
+    uint64_t count;
+    shared *storage;
+    uint64_t others[2];
+    shared *version;
+    uint64_t object;
     int64_t n_dims;
     int64_t sizes[5];
     int64_t strides[5];
-    unsigned char reserved[22];
+    uint64_t offset;
+    unsigned char reserved[14];
     unsigned char kept; /* in bits 2 and 3 */
 } tensor;
 
 struct fake_running {
     unsigned char record[RECORD_BYTES];
     value *inputs;
+    value *outputs;
     uint32_t n;
     observer who[OBSERVERS];
     void *contexts[OBSERVERS];
@@ -204,6 +217,16 @@ static void note_asked(const tensor *t)
     __atomic_add_fetch(&n_asked, (t->kept >> 2) >= 2, __ATOMIC_RELAXED);
 }
 
+static uint64_t *number_of(shared *object)
+{
+    return &object->head[layout.object_head / 8];
+}
+
+static uint64_t memory_of(const tensor *t)
+{
+    return t->storage != NULL ? *number_of(t->storage) : 0;
+}
+
 /* A handle is the address of a word that points to a tensor. */
 #define HANDLE(type, name, result)                             \
     int32_t aoti_torch_##name(void *const *handle, type *out); \
@@ -221,8 +244,8 @@ HANDLE(int32_t, get_dtype, 6)
 HANDLE(int32_t, get_layout, 0)
 HANDLE(int32_t, get_device_type, 0)
 HANDLE(int32_t, get_device_index, -1)
-HANDLE(void *, get_data_ptr, NULL)
-HANDLE(int64_t, get_storage_offset, 0)
+HANDLE(void *, get_data_ptr, (void *)(uintptr_t)(memory_of(t) + 4 * t->offset))
+HANDLE(int64_t, get_storage_offset, (int64_t)t->offset)
 
 /* ---- ops ---- */
 
@@ -237,6 +260,11 @@ fake_running *fake_begin(const fake_op *op)
     for (uint32_t i = 0; i < n; i++) {
         fill(running, &running->inputs[i], &op->inputs[i]);
     }
+    running->outputs = own(running, (op->n_outputs + 1) * sizeof *running->outputs);
+    for (uint32_t i = 0; i < op->n_outputs; i++) {
+        fill(running, &running->outputs[i], &op->outputs[i]);
+    }
+    const value *outputs[2] = {running->outputs, running->outputs + op->n_outputs};
     const void *inputs = layout.wild ? (const void *)16 : running->inputs;
     memcpy(running->record + THREAD + s, &id, 8);
     running->record[SCOPE + s] = (unsigned char)op->scope;
@@ -244,6 +272,7 @@ fake_running *fake_begin(const fake_op *op)
     memcpy(running->record + INPUTS + s + layout.inputs_shift, &inputs, 8);
     memcpy(running->record + N_INPUTS + s + layout.inputs_shift, &n, 8);
     memcpy(running->record + FORWARD + s, &op->forward, 8);
+    memcpy(running->record + OUTPUTS + s, outputs, layout.no_outputs ? 0 : sizeof outputs);
     memcpy(running->record + NAME, &op->name, 8);
     memcpy(running->record + COUNT, &n, 8);
     pthread_mutex_lock(&lock);
@@ -298,16 +327,42 @@ int32_t aoti_torch_empty_strided(int64_t n, const int64_t *sizes, const int64_t 
     t->kept = layout.other_tensors ? 3 << 2 : 0;
     memcpy(t->sizes, sizes, (size_t)n * 8);
     memcpy(t->strides, strides, (size_t)n * 8);
+    t->storage = calloc(1, sizeof *t->storage);
+    t->version = calloc(1, sizeof *t->version);
+    *number_of(t->storage) = (uintptr_t)t->storage; /* its memory is never looked at */
     *handle = t;
     *out = handle;
+    return 0;
+}
+
+int32_t aoti_torch__reinterpret_tensor(void *const *of, int64_t n, const int64_t *sizes,
+                                       const int64_t *strides, int64_t offset, void **out);
+int32_t aoti_torch__reinterpret_tensor(void *const *of, int64_t n, const int64_t *sizes,
+                                       const int64_t *strides, int64_t offset, void **out)
+{
+    const tensor *t = *of;
+    aoti_torch_empty_strided(n, sizes, strides, 6, 0, 0, out);
+    tensor *view = *(void **)*out;
+    *number_of(view->storage) = memory_of(t);
+    view->offset = (uint64_t)offset;
+    return 0;
+}
+
+int32_t aoti_torch_zero_(void *const *handle);
+int32_t aoti_torch_zero_(void *const *handle)
+{
+    const tensor *t = *handle;
+    *number_of(t->version) += !layout.no_versions;
     return 0;
 }
 
 int32_t aoti_torch_delete_tensor_object(void *handle);
 int32_t aoti_torch_delete_tensor_object(void *handle)
 {
-    void *t = *(void **)handle;
+    tensor *t = *(void **)handle;
     if (t != &undefined_tensor) {
+        free(t->storage);
+        free(t->version);
         free(t);
     }
     free(handle);
@@ -333,16 +388,19 @@ int32_t aoti_torch_clone(void *const *from, void **out)
     const fake_input of_empty[] = {{.kind = FAKE_LIST, .n = 2, .items = sizes},
                                    {.kind = FAKE_LIST, .n = 2, .items = sizes}};
     const fake_input of_copy[] = {{.kind = FAKE_NONE}, {.kind = FAKE_NONE}, {.kind = FAKE_BOOL}};
-    const fake_op clone = {"aten::clone", 0, grad_mode ? sequence_number : -1, 0, 2, of_clone};
-    const fake_op empty = {"aten::empty_strided", 0, -1, 0, 2, of_empty};
-    const fake_op copy = {"aten::copy_", 0, -1, 0, 3, of_copy};
+    aoti_torch_empty_strided(2, t->sizes, t->strides, 6, 0, 0, out);
+    const fake_input made[] = {{.kind = FAKE_TENSOR, .tensor = *(void **)*out}};
+    const fake_op clone = {"aten::clone", 0, grad_mode ? sequence_number : -1, 0, 2, of_clone, 1,
+                           made};
+    const fake_op empty = {"aten::empty_strided", 0, -1, 0, 2, of_empty, 0, NULL};
+    const fake_op copy = {"aten::copy_", 0, -1, 0, 3, of_copy, 0, NULL};
     fake_running *running = fake_begin(&clone);
     if (!layout.silent) {
         run(&empty);
         run(&copy);
     }
     fake_end(running);
-    return aoti_torch_empty_strided(2, t->sizes, t->strides, 6, 0, 0, out);
+    return 0;
 }
 
 #ifndef FAKE_TORCH_OLD
@@ -351,7 +409,7 @@ int32_t aoti_torch_scalar_to_tensor_float64(double number, void **out)
 {
     const int64_t none[1] = {0};
     const fake_input of_scalar[] = {{.kind = FAKE_REAL, .real = number}};
-    const fake_op scalar = {"aten::scalar_tensor", 0, -1, 0, 1, of_scalar};
+    const fake_op scalar = {"aten::scalar_tensor", 0, -1, 0, 1, of_scalar, 0, NULL};
     run(&scalar);
     return aoti_torch_empty_strided(0, none, none, 7, 0, 0, out);
 }
@@ -408,5 +466,32 @@ static uint64_t count_asked(void)
     return n_asked;
 }
 
+static bool copies_outputs(void)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < n_observers; i++) {
+        any = any || observers[i].needs_outputs;
+    }
+    return any;
+}
+
+static void **make(const int64_t sizes[2], uint64_t memory, int64_t offset, uint32_t version)
+{
+    const int64_t strides[] = {sizes[1], 1};
+    void *out = NULL;
+    aoti_torch_empty_strided(2, sizes, strides, 6, 0, 0, &out);
+    tensor *t = *(void **)out;
+    *number_of(t->storage) = memory;
+    *number_of(t->version) = version;
+    t->offset = (uint64_t)offset;
+    return out;
+}
+
+static void destroy(void **handle)
+{
+    aoti_torch_delete_tensor_object(handle);
+}
+
 const fake_torch fake_torch_face = {&layout,         fake_begin,    fake_end,
-                                    count_observers, copies_inputs, count_asked};
+                                    count_observers, copies_inputs, count_asked,
+                                    copies_outputs,  make,          destroy};

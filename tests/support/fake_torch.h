@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A libtorch_cpu.so of our own: the functions that src/hosts/torch finds by symbol, with records
- * laid out as real torch has them, or wilfully otherwise. Its tensors are nothing but sizes. With
+ * laid out as real torch has them, or wilfully otherwise. Its tensors have no data. With
  * FAKE_TORCH_OLD it lacks a function that inputs need.
  */
 #ifndef TESTS_SUPPORT_FAKE_TORCH_H
@@ -20,6 +20,8 @@ typedef struct fake_layout {
     bool silent;          /* clone() runs no op inside */
     bool old_tags;        /* those of 2.7 */
     bool other_tensors;   /* tensors do not say that they keep their sizes */
+    bool no_versions;     /* a change in place is not counted */
+    bool no_outputs;      /* nor does a record say what its op made */
 } fake_layout;
 
 enum fake_kind {
@@ -53,6 +55,8 @@ typedef struct fake_op {
     uint64_t forward;
     uint32_t n_inputs;
     const fake_input *inputs;
+    uint32_t n_outputs;
+    const fake_input *outputs;
 } fake_op;
 
 /* What fake_torch_begin() gives and fake_torch_end() takes; may end on another thread. */
@@ -64,8 +68,11 @@ typedef struct fake_torch {
     fake_running *(*begin)(const fake_op *op);
     void (*end)(fake_running *running);
     uint32_t (*n_observers)(void);
-    bool (*copies_inputs)(void); /* an observer needs them */
-    uint64_t (*n_asked)(void);   /* how often a tensor without sizes was asked for them */
+    bool (*copies_inputs)(void);  /* an observer needs them */
+    uint64_t (*n_asked)(void);    /* how often a tensor without sizes was asked for them */
+    bool (*copies_outputs)(void); /* as copies_inputs */
+    void **(*make)(const int64_t sizes[2], uint64_t memory, int64_t offset, uint32_t version);
+    void (*destroy)(void **tensor); /* of make(): its word is fake_input.tensor */
 } fake_torch;
 
 #endif /* TESTS_SUPPORT_FAKE_TORCH_H */

@@ -15,6 +15,7 @@ passed=0 failed=0 skipped=0
 . tools/peers/compare.inc.sh
 
 compare tests/peers/torch_host.py "$work"
+compare tests/peers/torch_memory.py "$work/memory" --host
 compare tests/peers/torch_run.py
 compare tests/peers/torch_host_life.py "$work"
 compare tests/peers/host/torch_host_stacks.py

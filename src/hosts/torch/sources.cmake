@@ -9,5 +9,6 @@ set(MTPROF_TORCH_SOURCES
     src/hosts/torch/torch_library.c
     src/hosts/torch/torch_memory.c
     src/hosts/torch/torch_observer.c
-    src/hosts/torch/torch_sites.c)
+    src/hosts/torch/torch_sites.c
+    src/hosts/torch/torch_tensors.c)
 set(MTPROF_TORCH_PUBLIC_HEADERS include/mtprof/torch.h)

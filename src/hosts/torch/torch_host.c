@@ -69,6 +69,8 @@ static int know_torch(void)
         missing = "real numbers among inputs are not known";
     } else if (missing[0] == '\0' && th__fields.tag_string == TH_TAG_UNKNOWN) {
         missing = "texts among inputs are not known";
+    } else if (missing[0] == '\0' && !th__fields.identified) {
+        missing = "memory of tensors is not found: memory timelines have no categories";
     }
     host.info.missing = missing;
     host.known = true;

@@ -6,6 +6,8 @@
  *                                              details: torch_inputs.c, by the layout that
  *                                              torch_layout.c has checked
  *                                            end
+ *                                              tensors among them: torch_tensors.c
+ *                                            end: outputs
  *     torch allocates  ─► torch_memory.c
  *     a recording begins, ends ─► torch_host.c: a source of libmtprof that adds and removes the
  *                                 observers, so that torch runs as without us in between
@@ -78,6 +80,9 @@ typedef struct th__library {
     int32_t (*clone)(const void *tensor, void **copy);
     int32_t (*scalar)(double value, void **tensor);
     int32_t (*make_undefined)(void **tensor);
+    int32_t (*view)(const void *tensor, int64_t n_dims, const int64_t *sizes,
+                    const int64_t *strides, int64_t offset, void **view);
+    int32_t (*clear)(const void *tensor); /* in place */
     int32_t (*destroy)(void *tensor);
     bool (*grad_mode)(void);
     void (*set_grad_mode)(bool enabled);
@@ -103,10 +108,14 @@ int th__library_open(void);
  * `checked`. */
 typedef struct th__layout {
     bool checked;
+    bool identified; /* outputs, tensor_storage and tensor_version are known as well */
     uint32_t thread, scope, sequence, inputs, n_inputs, forward_thread; /* of a record */
+    uint32_t outputs;     /* of a record: the address of the first and the end of the last */
     uint32_t object_head; /* of an object that inputs share: what comes before its own fields */
     uint32_t tag_tensor, tag_double, tag_int, tag_bool, tag_string, tag_list;
-    uint32_t tensor_kept; /* of a tensor: a byte with enum th__kept in bits 2 and 3 */
+    uint32_t tensor_kept;    /* of a tensor: a byte with enum th__kept in bits 2 and 3 */
+    uint32_t tensor_storage; /* of a tensor: the shared object with the address of its memory */
+    uint32_t tensor_version; /* of a tensor: the one that counts changes in place, or NULL */
 } th__layout;
 
 /* What a tensor keeps in itself. To ask for the rest runs code of its class, which may print an
@@ -178,6 +187,8 @@ typedef struct th__thread {
         numbered; /* zero but for a number: kept, because making it takes longer than using it */
     mtprof_value *values; /* inputs of the op that begins */
     uint32_t n_values, values_room;
+    mtprof_tensor_ref *tensors; /* those among its inputs, or the outputs of the op that ends */
+    uint32_t n_tensors, tensors_room;
 } th__thread;
 
 /* Adds the observers for what a recording wants. */
@@ -188,11 +199,25 @@ extern uint64_t th__unreadable; /* atomic */
 
 /* ---- torch_inputs.c ---- */
 
-/* Fills op->inputs from the record. */
+/* Fills op->inputs, and op->tensors where they are wanted, from the record. */
 void th__read_inputs(th__thread *thread, const void *record, uint32_t wants, mtprof_op *op);
+
+/* Hands the outputs of the record to the open op. */
+void th__read_outputs(th__thread *thread, const void *record, mtprof_token token);
 
 /* FLOPs of an op from inputs that were read. */
 uint64_t th__count_flops(uint32_t rule, const mtprof_op *op);
+
+/* ---- torch_tensors.c ---- */
+
+/* Adds the identity of a tensor (a handle) to thread->tensors. False: there is no memory for it. */
+bool th__identify(th__thread *thread, const unsigned char *tensor);
+
+/* Memory was freed: what lies at its address from now on is something else. */
+void th__memory_freed(uint64_t address);
+
+/* Before a recording that wants identities. */
+void th__tensors_begin(void);
 
 /* ---- torch_memory.c ---- */
 
@@ -204,6 +229,9 @@ bool th__memory_ask(void);
 
 /* No longer, on this thread. */
 void th__memory_leave(void);
+
+/* libmtprof's number of a device: 0 is the host. */
+uint32_t th__device_number(int32_t type, int32_t index);
 
 /* Bytes that torch has allocated on the host, as it last reported. */
 uint64_t th__memory_allocated(void);

@@ -24,7 +24,8 @@ enum {
 typedef struct reader {
     th__thread *thread;
     uint32_t wants;
-    bool full; /* there is no room for more values */
+    bool full;      /* there is no room for more values */
+    bool no_memory; /* for tensors */
 } reader;
 
 static void count_unreadable(void)
@@ -161,6 +162,9 @@ static void read_tensor(reader *r, const unsigned char *tensor, mtprof_value *va
         th__torch.strides(tensor, &strides) == 0) {
         value->strides = strides;
     }
+    if (MT_UNLIKELY((r->wants & MTPROF_WANT_TENSORS) != 0) && !th__identify(r->thread, tensor)) {
+        r->no_memory = true;
+    }
 }
 
 static void read_text(const unsigned char *input, mtprof_value *value)
@@ -256,10 +260,43 @@ void th__read_inputs(th__thread *thread, const void *record, uint32_t wants, mtp
     }
     reader r = {.thread = thread, .wants = wants};
     thread->n_values = (uint32_t)n;
+    thread->n_tensors = 0;
     for (uint64_t i = 0; i < n; i++) {
         read_value(&r, inputs + i * TH_INPUT_BYTES, &thread->values[i], 0);
     }
     op->inputs = r.full ? NULL : thread->values;
+    op->n_tensors = thread->n_tensors + r.no_memory;
+    op->tensors = r.full || r.no_memory ? NULL : thread->tensors;
+}
+
+/* The tensors of a value; false: there is no memory for them. */
+static bool read_output(th__thread *thread, const unsigned char *value, uint32_t depth)
+{
+    if (tag_of(value) == th__fields.tag_tensor) {
+        return thread->n_tensors >= MOST_VALUES || th__identify(thread, value);
+    }
+    const unsigned char *items = NULL;
+    bool list = tag_of(value) == th__fields.tag_list && depth < MOST_DEPTH;
+    uint64_t n = list ? items_of(value, &items) : 0;
+    bool fits = true;
+    for (uint64_t i = 0; i < n && fits; i++) {
+        fits = read_output(thread, items + i * TH_INPUT_BYTES, depth + 1);
+    }
+    return fits;
+}
+
+void th__read_outputs(th__thread *thread, const void *record, mtprof_token token)
+{
+    const unsigned char *at = NULL;
+    const unsigned char *end = NULL;
+    bool fits = true;
+    memcpy(&at, (const unsigned char *)record + th__fields.outputs, sizeof at);
+    memcpy(&end, (const unsigned char *)record + th__fields.outputs + sizeof at, sizeof end);
+    thread->n_tensors = 0;
+    for (; at < end && fits; at += TH_INPUT_BYTES) {
+        fits = read_output(thread, at, 0);
+    }
+    mtprof_op_outputs(token, fits ? thread->tensors : NULL, thread->n_tensors + !fits);
 }
 
 uint64_t th__count_flops(uint32_t rule, const mtprof_op *op)

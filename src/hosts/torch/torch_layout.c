@@ -17,6 +17,9 @@
  *              of scalar_tensor ─ the known number: the tag of real numbers
  *     tensors  of no tensor ─ a handle points to one object, which keeps sizes and no strides
  *              of the known one ─ keeps both; where its sizes are tells where that is said
+ *              of it and a view ─ one shared object with the address of the memory
+ *              changed in place ─ one shared object whose number grows by one
+ *     outputs  of clone ─ a pointer to the copy, when the op ends
  *
  *   HL1  Memory is read through the kernel here (process_vm_readv), which answers where a wrong
  *        pointer would end the program.
@@ -37,7 +40,8 @@ enum {
     MOST_INPUTS = 16,
     RECORD_BYTES = 320,
     TENSOR_BYTES = 256,
-    FROM_SIZES_TO_KEPT = 0x66
+    FROM_SIZES_TO_KEPT = 0x66,
+    SHARED_OBJECTS = 6 /* words of a tensor that may point to one, after its head */
 };
 
 static const double known_number = 0.7215625;
@@ -50,6 +54,7 @@ static const th__layout expected = {
     .inputs = 208,
     .n_inputs = 216,
     .forward_thread = 304,
+    .outputs = 280,
     .tag_tensor = 1,
 };
 
@@ -61,8 +66,10 @@ typedef struct seen_op {
     uint64_t sequence; /* the next number then */
     unsigned char record[RECORD_BYTES];
     unsigned char inputs[MOST_INPUTS * TH_INPUT_BYTES];
+    unsigned char output[TH_INPUT_BYTES]; /* the only one, when it ended */
     th__layout list; /* of its first input: object_head, tag_int; object_head is 0 if it is none */
     bool seen;
+    bool ended;
 } seen_op;
 
 /* The ops that are looked for on this thread, and where they go. */
@@ -127,16 +134,22 @@ static void find_list(seen_op *op)
     }
 }
 
+static uint32_t which_op(const void *record)
+{
+    uint32_t which = 0;
+    while (which < KNOWN_OPS && strcmp(th__torch.name(record), names[which]) != 0) {
+        which++;
+    }
+    return which;
+}
+
 static void **look(void **context, const void *record)
 {
     *context = NULL;
     if (wanted == NULL) {
         return context;
     }
-    uint32_t which = 0;
-    while (which < KNOWN_OPS && strcmp(th__torch.name(record), names[which]) != 0) {
-        which++;
-    }
+    uint32_t which = which_op(record);
     if (which == KNOWN_OPS || wanted[which].seen) {
         return context;
     }
@@ -155,10 +168,20 @@ static void **look(void **context, const void *record)
     return context;
 }
 
-static void look_no_more(const void *record, void *context)
+static void look_at_output(const void *record, void *context)
 {
-    (void)record;
     (void)context;
+    uint32_t which = wanted != NULL ? which_op(record) : KNOWN_OPS;
+    if (which != CLONE || wanted[which].ended) {
+        return;
+    }
+    seen_op *op = &wanted[which];
+    unsigned char ends[2 * sizeof(uint64_t)];
+    if (read_safely((const unsigned char *)record + expected.outputs, ends, sizeof ends) &&
+        word_at(ends, sizeof(uint64_t)) - word_at(ends, 0) == TH_INPUT_BYTES) {
+        const void *output = (const void *)(uintptr_t)word_at(ends, 0);
+        op->ended = read_safely(output, op->output, TH_INPUT_BYTES);
+    }
 }
 
 /* ---- what the ops must show ---- */
@@ -186,8 +209,11 @@ static const char *check_clone(const void *tensor, th__layout *layout)
     if (failed != 0) {
         return "a tensor could not be copied";
     }
-    th__torch.destroy(copy);
     uint64_t address;
+    memcpy(&address, copy, sizeof address);
+    th__torch.destroy(copy);
+    bool output = ops[CLONE].ended && word_at(ops[CLONE].output, 0) == address;
+    layout->outputs = output ? expected.outputs : 0;
     memcpy(&address, tensor, sizeof address);
     if (!is_right(&ops[CLONE], ops[CLONE].sequence, 1) ||
         !is_right(&ops[EMPTY_STRIDED], UINT64_MAX, 2) || !is_right(&ops[COPY], UINT64_MAX, 3)) {
@@ -242,6 +268,77 @@ static const char *check_tensors(const void *tensor, th__layout *layout)
         return "tensors are not laid out as in torch 2.7 to 2.15";
     }
     return "";
+}
+
+/* What the word at the offset points to, if it is a shared object: its first field. */
+static bool shared_field(const void *tensor, uint32_t offset, uint32_t head, uint64_t *field)
+{
+    const unsigned char *object = NULL;
+    const unsigned char *shared = NULL;
+    memcpy(&object, tensor, sizeof object);
+    return read_safely(object + offset, &shared, sizeof shared) && shared != NULL &&
+           read_safely(shared + head, field, sizeof *field);
+}
+
+static void find_storage(const void *tensor, const void *view, th__layout *layout)
+{
+    void *data = NULL;
+    void *inside = NULL;
+    layout->tensor_storage = 0;
+    if (th__torch.data(tensor, &data) != 0 || th__torch.data(view, &inside) != 0 || data == NULL ||
+        (unsigned char *)inside != (unsigned char *)data + ROWS * sizeof(float)) {
+        return;
+    }
+    for (uint32_t i = 0; i < SHARED_OBJECTS && layout->tensor_storage == 0; i++) {
+        uint32_t offset = layout->object_head + i * (uint32_t)sizeof(uint64_t);
+        uint64_t memory[2] = {0, 0};
+        if (shared_field(tensor, offset, layout->object_head, &memory[0]) &&
+            shared_field(view, offset, layout->object_head, &memory[1]) &&
+            memory[0] == (uintptr_t)data && memory[1] == (uintptr_t)data) {
+            layout->tensor_storage = offset;
+        }
+    }
+}
+
+static void find_version(const void *tensor, th__layout *layout)
+{
+    uint64_t before[SHARED_OBJECTS];
+    bool there[SHARED_OBJECTS];
+    uint32_t head = layout->object_head;
+    layout->tensor_version = 0;
+    for (uint32_t i = 0; i < SHARED_OBJECTS; i++) {
+        there[i] = shared_field(tensor, head + i * (uint32_t)sizeof before[0], head, &before[i]);
+    }
+    if (th__torch.clear(tensor) != 0) {
+        return;
+    }
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < SHARED_OBJECTS; i++) {
+        uint32_t offset = head + i * (uint32_t)sizeof before[0];
+        uint64_t now = 0;
+        if (there[i] && shared_field(tensor, offset, head, &now) &&
+            (uint32_t)now == (uint32_t)before[i] + 1) {
+            layout->tensor_version = offset;
+            found++;
+        }
+    }
+    layout->tensor_version = found == 1 ? layout->tensor_version : 0;
+}
+
+/* Without it tensors have shapes, but it is not known which is which. */
+static void find_identity(const void *tensor, th__layout *layout)
+{
+    const int64_t sizes[] = {2, 2};
+    const int64_t strides[] = {2, 1};
+    void *view = NULL;
+    if (th__torch.view(tensor, 2, sizes, strides, ROWS, &view) != 0) {
+        return;
+    }
+    find_storage(tensor, view, layout);
+    th__torch.destroy(view);
+    find_version(tensor, layout);
+    layout->identified =
+        layout->outputs != 0 && layout->tensor_storage != 0 && layout->tensor_version != 0;
 }
 
 bool th__is_text(const void *object)
@@ -316,10 +413,11 @@ const char *th__layout_check(void)
     th__layout layout = expected;
     void *tensor = NULL;
     th__callback callback = {.start = look,
-                             .end = look_no_more,
+                             .end = look_at_output,
                              .probability = 1,
                              .scopes[TH_SCOPE_FUNCTION] = true,
-                             .needs_inputs = true};
+                             .needs_inputs = true,
+                             .needs_outputs = true};
     if (th__torch.empty_strided(2, sizes, strides, th__torch.float32, th__torch.cpu, 0, &tensor) !=
         0) {
         return "a tensor could not be made";
@@ -334,6 +432,7 @@ const char *th__layout_check(void)
     }
     if (problem[0] == '\0') {
         find_real(&layout);
+        find_identity(tensor, &layout);
         layout.checked = true;
         th__fields = layout;
     }

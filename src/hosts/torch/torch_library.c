@@ -121,6 +121,8 @@ int th__library_open(void)
         {&torch.destroy, "aoti_torch_delete_tensor_object"},
         {&torch.grad_mode, "aoti_torch_grad_mode_is_enabled"},
         {&torch.set_grad_mode, "aoti_torch_grad_mode_set_enabled"},
+        {&torch.view, "aoti_torch__reinterpret_tensor"},
+        {&torch.clear, "aoti_torch_zero_"},
         {&float32, "aoti_torch_dtype_float32"},
         {&cpu, "aoti_torch_device_type_cpu"},
     };

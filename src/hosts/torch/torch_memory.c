@@ -28,12 +28,16 @@ static uint64_t host_allocated; /* atomic */
 static bool checking;           /* with a tensor of CHECKED_BYTES */
 static uint32_t n_checked;
 
+uint32_t th__device_number(int32_t type, int32_t index)
+{
+    bool known = index >= 0 && index < DEVICES - 1;
+    return type == th__torch.cpu ? 0 : (known ? (uint32_t)index + 1 : 1);
+}
+
 /* torch's c10::Device: a type in the lower byte, an index in the upper. */
 static uint32_t device_number(uint16_t device)
 {
-    uint8_t type = (uint8_t)device;
-    uint8_t index = (uint8_t)(device >> 8);
-    return type == (uint8_t)th__torch.cpu ? 0 : (uint32_t)(index < DEVICES - 1 ? index + 1 : 1);
+    return th__device_number((uint8_t)device, (uint8_t)(device >> 8));
 }
 
 static void report(void *self, void *memory, int64_t bytes, size_t allocated, size_t reserved,
@@ -47,6 +51,9 @@ static void report(void *self, void *memory, int64_t bytes, size_t allocated, si
     uint32_t number = device_number(device);
     if (number == 0) {
         __atomic_store_n(&host_allocated, allocated, __ATOMIC_RELAXED);
+    }
+    if (MT_UNLIKELY(bytes < 0 && mtprof_wants(MTPROF_WANT_TENSORS))) {
+        th__memory_freed((uint64_t)(uintptr_t)memory);
     }
     mtprof_alloc(number, (uint64_t)(uintptr_t)memory, bytes, allocated, reserved);
 }

@@ -54,6 +54,7 @@ static void thread_ends(void *context)
         thread->unused = next;
     }
     mtb_free(thread->values);
+    mtb_free(thread->tensors);
     mtb_free(thread);
 }
 
@@ -310,10 +311,15 @@ static void **start_static(void **context, const void *record)
 
 static void end(const void *record, void *context)
 {
-    (void)record;
     const th__context *open = context;
     if (open == NULL) {
         return;
+    }
+    if (MT_UNLIKELY(th__fields.identified && mtprof_wants(MTPROF_WANT_TENSORS))) {
+        th__thread *thread = this_thread(); /* it may be another one than that of the begin */
+        if (thread != NULL) {
+            th__read_outputs(thread, record, open->token);
+        }
     }
     if (MT_UNLIKELY(mtprof_wants(MTPROF_WANT_MEMORY))) {
         mtprof_op_end(open->token, 0, th__memory_allocated());
@@ -348,6 +354,10 @@ void th__observers_add(uint64_t wants, uint32_t options)
     options_now = options;
     only_numbers = th__fields.checked && (options & MTPROF_TORCH_OVERLOADS) == 0;
     takes_place = (wants & MTPROF_WANT_ALLOCS) != 0 || (options & MTPROF_TORCH_ANNOTATIONS) != 0;
+    bool tensors = th__fields.identified && (wants & MTPROF_WANT_TENSORS) != 0;
+    if (tensors) {
+        th__tensors_begin();
+    }
     if (takes_place) {
         (void)th__memory_ask(); /* asked, and counted, again with the first op */
     }
@@ -355,7 +365,8 @@ void th__observers_add(uint64_t wants, uint32_t options)
         th__callback callback = {.start = kinds[i].start,
                                  .end = end,
                                  .probability = 1,
-                                 .needs_inputs = th__fields.checked && (wants & INPUTS) != 0};
+                                 .needs_inputs = th__fields.checked && (wants & INPUTS) != 0,
+                                 .needs_outputs = tensors};
         if ((wants & kinds[i].wants) == 0) {
             continue;
         }

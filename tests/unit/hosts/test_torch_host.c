@@ -43,7 +43,7 @@ static mtprof_torch_info attach(void)
 static void run_op(const char *name, uint32_t scope, int64_t sequence, uint32_t n,
                    const fake_input *inputs)
 {
-    const fake_op op = {name, scope, sequence, sequence >= 0 && scope == 1, n, inputs};
+    const fake_op op = {name, scope, sequence, sequence >= 0 && scope == 1, n, inputs, 0, NULL};
     fake->end(fake->begin(&op));
 }
 
@@ -230,6 +230,120 @@ TEST(tensors_that_keep_no_sizes_are_not_asked)
     tv_free(v);
 }
 
+/* ---- identity of tensors ---- */
+
+static const uint64_t identity = MTPROF_WANT_OPS | MTPROF_WANT_INPUTS | MTPROF_WANT_TENSORS;
+
+typedef struct known_tensor {
+    uint64_t tensor, storage, offset, version;
+} known_tensor;
+
+/* A tensor of an op's record of inputs (0) or outputs (1); the rest is checked elsewhere. */
+static known_tensor tensor_of(const trace_view *v, const char *name, size_t nth, uint32_t outputs,
+                              size_t index)
+{
+    const tv_span *span = tv_span_nth(v, name, nth);
+    REQUIRE(span != NULL);
+    for (size_t i = 0; i < 3; i++) {
+        const tv_record *r = tv_payload(v, span->begin, MTPROF_REC_TENSORS, i);
+        REQUIRE(r != NULL);
+        if (r->r.aux == outputs) {
+            const uint64_t *words = r->r.words + 4 * index;
+            return (known_tensor){words[0], words[1], words[2], words[3] & UINT32_MAX};
+        }
+    }
+    return (known_tensor){0};
+}
+
+TEST(tensors_are_told_apart)
+{
+    load_fake();
+    attach();
+    CHECK(th__fields.identified);
+    void **a = fake->make(sizes, 0x1000, 0, 4);
+    void **b = fake->make(others, 0x2000, 3, 0);
+    void **none = fake->make(others, 0, 0, 0);
+    const fake_input list[] = {{.kind = FAKE_TENSOR, .tensor = *b}, {.kind = FAKE_INT}};
+    const fake_input inputs[] = {{.kind = FAKE_TENSOR, .tensor = *a},
+                                 {.kind = FAKE_LIST, .n = 2, .items = list},
+                                 {.kind = FAKE_TENSOR, .tensor = *none}};
+    const fake_op op = {"aten::mm", 0, -1, 0, 3, inputs, 2, list};
+    mtprof_session *s = tv_start(identity);
+    CHECK(fake->copies_outputs());
+    fake->end(fake->begin(&op));
+    th__memory_freed(0x1000);
+    fake->end(fake->begin(&op));
+    trace_view *v = tv_finish(s, NULL);
+    known_tensor first = tensor_of(v, "aten::mm", 0, 0, 0);
+    known_tensor second = tensor_of(v, "aten::mm", 0, 0, 1);
+    known_tensor made = tensor_of(v, "aten::mm", 0, 1, 0);
+    CHECK(first.tensor != 0 && first.tensor != second.tensor);
+    CHECK_EQ_U64(first.storage, 0x1000);
+    CHECK_EQ_U64(first.version, 4);
+    CHECK_EQ_U64(second.storage, 0x2000);
+    CHECK_EQ_U64(second.offset, 3);
+    CHECK_EQ_U64(made.tensor, second.tensor);
+    CHECK_EQ_U64(tensor_of(v, "aten::mm", 0, 0, 2).tensor, 0);
+    CHECK(tensor_of(v, "aten::mm", 1, 0, 0).tensor != first.tensor); /* its memory was freed */
+    CHECK_EQ_U64(tensor_of(v, "aten::mm", 1, 0, 1).tensor, second.tensor);
+    tv_free(v);
+    fake->destroy(a);
+    fake->destroy(b);
+    fake->destroy(none);
+}
+
+TEST(many_freed_addresses_are_told_apart)
+{
+    load_fake();
+    attach();
+    void **a = fake->make(sizes, 0x1000, 0, 0);
+    const fake_input inputs[] = {{.kind = FAKE_TENSOR, .tensor = *a}};
+    mtprof_session *s = tv_start(identity);
+    for (uint64_t i = 1; i <= 200000; i++) { /* more than the table holds */
+        th__memory_freed(i << 16);
+    }
+    run_op("aten::relu", 0, -1, 1, inputs);
+    th__memory_freed(0x1000);
+    run_op("aten::relu", 0, -1, 1, inputs);
+    trace_view *v = tv_finish(s, NULL);
+    uint64_t first = tensor_of(v, "aten::relu", 0, 0, 0).tensor;
+    CHECK(first != 0 && first != tensor_of(v, "aten::relu", 1, 0, 0).tensor);
+    tv_free(v);
+    fake->destroy(a);
+}
+
+/* Shapes are recorded as before, identities are not. */
+static void check_no_identity(void)
+{
+    mtprof_torch_info info = attach();
+    CHECK_EQ_U64(info.tier, MTPROF_TORCH_FULL);
+    CHECK(!th__fields.identified);
+    const fake_input inputs[] = {{.kind = FAKE_TENSOR, .n = 2, .sizes = sizes}};
+    mtprof_session *s = tv_start(identity);
+    CHECK(!fake->copies_outputs());
+    run_op("aten::relu", 0, -1, 1, inputs);
+    trace_view *v = tv_finish(s, NULL);
+    CHECK_EQ_U64(tv_count(v, MTPROF_REC_INPUTS), 1);
+    CHECK_EQ_U64(tensor_of(v, "aten::relu", 0, 0, 0).storage, 0);
+    tv_free(v);
+}
+
+TEST(without_versions_there_is_no_identity)
+{
+    load_fake();
+    fake->layout->no_versions = true;
+    check_no_identity();
+}
+
+TEST(without_outputs_there_is_none)
+{
+    load_fake();
+    fake->layout->no_outputs = true;
+    check_no_identity();
+}
+
+/* ---- odd inputs ---- */
+
 TEST(what_only_has_the_tag_of_a_text_is_not_followed)
 {
     load_fake();
@@ -247,8 +361,9 @@ TEST(a_wrapper_has_the_number_of_its_node)
     attach();
     mtprof_session *s = tv_start(all_wants);
     run_op("aten::mm", 0, 9, 0, NULL); /* this thread is known from now on */
-    const fake_op wrapper = {"autograd::engine::evaluate_function: MmBackward0", 0, -1, 0, 0, NULL};
-    const fake_op node = {"MmBackward0", 1, 9, 1, 0, NULL};
+    const fake_op wrapper = {
+        "autograd::engine::evaluate_function: MmBackward0", 0, -1, 0, 0, NULL, 0, NULL};
+    const fake_op node = {"MmBackward0", 1, 9, 1, 0, NULL, 0, NULL};
     fake_running *outer = fake->begin(&wrapper);
     fake->end(fake->begin(&node));
     fake->end(outer);
@@ -311,7 +426,7 @@ TEST(an_op_may_end_on_another_thread)
 {
     load_fake();
     attach();
-    const fake_op op = {"collective", 0, -1, 0, 0, NULL};
+    const fake_op op = {"collective", 0, -1, 0, 0, NULL, 0, NULL};
     mtprof_session *s = tv_start(MTPROF_WANT_OPS);
     for (int i = 0; i < 3; i++) {
         pthread_t thread;

@@ -6,6 +6,8 @@
 #include "base/fail.h"
 #include "mtprof/analyze/memory/memory_categories_impl.h"
 
+#include <string.h>
+
 /* ---- forward ops by sequence number (MC3b) -------------------------------------------------- */
 
 enum {
@@ -61,6 +63,21 @@ void mtprof__set_role(mtprof__classifier *c, uint32_t storage, uint32_t tensor, 
     }
 }
 
+/* What could prove MC3b wrong. */
+static void note_guess(mtprof__classifier *c, uint32_t storage,
+                       const mtprof__forward_inputs *inputs)
+{
+    mtprof__flow *flow = &c->flow;
+    if (mtprof__memory_reserve((void **)&flow->guesses, &flow->guesses_capacity,
+                               flow->n_guesses + 1, sizeof *flow->guesses, "parameters") != 0) {
+        c->left_out++;
+        return;
+    }
+    mtprof__guess *guess = &flow->guesses[flow->n_guesses++];
+    *guess = (mtprof__guess){.storage = storage, .n_others = inputs->forward.note};
+    memcpy(guess->others, inputs->storages, sizeof guess->others);
+}
+
 /* MC3b: the parameter of this gradient. */
 static void find_parameter(mtprof__classifier *c, const mtprof__storage *gradient)
 {
@@ -88,7 +105,8 @@ static void find_parameter(mtprof__classifier *c, const mtprof__storage *gradien
             best_rank = rank;
         }
     }
-    if (best != MTPROF__NO_INDEX) {
+    if (best != MTPROF__NO_INDEX && best_rank < 2) {
+        note_guess(c, best, inputs);
         mtprof__set_role(c, best, c->flow.storages[best].tensor, MTPROF__MEMORY_PARAMETER);
     }
 }

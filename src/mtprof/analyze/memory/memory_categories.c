@@ -123,20 +123,26 @@ static void note_extents(mtprof__classifier *c, const mtprof__track *t, const mt
     }
 }
 
-/* How many tensors the first input has: one, or those of a list (fused optimizers). */
-static uint32_t tensors_of_first(const mtprof__payload *p)
+/* How many tensors the next input has: one, or those of a list (fused optimizers). */
+static uint32_t tensors_of_next(mtprof_input_walk *walk)
 {
-    mtprof_input_walk walk = mtprof__input_walk(p->input_words, p->n_input_words);
-    if ((p->fields & MTPROF__HAS_INPUTS) == 0 || !mtprof__input_next(&walk) ||
-        walk.kind != MTPROF_INPUT_LIST) {
+    if (!mtprof__input_next(walk) || walk->kind != MTPROF_INPUT_LIST) {
         return 1;
     }
-    uint32_t members = walk.count;
+    uint32_t members = walk->count;
     uint32_t n = 0;
-    while (n < members && mtprof__input_next(&walk) && walk.kind == MTPROF_INPUT_TENSOR) {
-        n++;
+    for (uint32_t i = 0; i < members && mtprof__input_next(walk); i++) {
+        n += walk->kind == MTPROF_INPUT_TENSOR;
     }
     return n;
+}
+
+static void count_first_inputs(mtprof__frame *f, const mtprof__payload *p)
+{
+    mtprof_input_walk walk = mtprof__input_walk(p->input_words, p->n_input_words);
+    bool known = (p->fields & MTPROF__HAS_INPUTS) != 0;
+    f->n_first = known ? tensors_of_next(&walk) : 1;
+    f->n_second = known ? tensors_of_next(&walk) : 1;
 }
 
 /* MC0, where it came with the tensor. */
@@ -210,7 +216,7 @@ static int take_inputs(mtprof__classifier *c, mtprof__track *t, mtprof__frame *f
         }
     }
     f->n_taken = p->n_tensors_in;
-    f->n_first = tensors_of_first(p);
+    count_first_inputs(f, p);
     if (p->fields & MTPROF__HAS_INPUTS) {
         note_extents(c, t, f, p);
     }
@@ -463,8 +469,11 @@ static int take_end(mtprof__classifier *c, mtprof__track *t, const mtprof__event
     bool has_outputs = p != NULL && (p->fields & MTPROF__HAS_TENSORS_OUT) && p->n_tensors_out > 0;
     int status = has_outputs ? take_outputs(c, t, f, p) : 0;
     bool writes = f->optimizer != 0 && !has_outputs && mtprof__text_ends(event->name_text, "_");
-    for (uint32_t i = 0; writes && i < f->n_first && i < f->n_uses; i++) {
-        note_write(c, f, &t->uses[f->first_use + i]);
+    bool fused = mtprof__text_starts(event->name_text, "aten::_fused_");
+    for (uint32_t i = 0; writes && i < f->n_uses; i++) {
+        if (i < f->n_first || (fused && i >= f->n_first + f->n_second)) {
+            note_write(c, f, &t->uses[f->first_use + i]);
+        }
     }
     if (f->facts & MTPROF__FRAME_ACCUMULATE_OP) {
         accumulate_ends(c, t, f, has_outputs);

@@ -33,12 +33,14 @@
  *        a) Older than a step of an optimizer that changes it, and read by a forward op. Exact,
  *           except for a state that the model reads as well. (Changed is an output that is an input
  *           too, or a new version; without recorded outputs, the first input of an op whose name
- *           ends in "_", or all tensors of it where that is a list.)
+ *           ends in "_", or all tensors of it where that is a list; of one whose name begins with
+ *           "aten::_fused_" all inputs but the second, which are the gradients.)
  *        b) An input of the forward op (same sequence number and thread) whose backward op made a
  *           gradient of just as many bytes; of several the one that is a parameter already, else
  *           the last that nothing computed, else the last. Heuristic: wrong where an op's input
  *           and its weight have the same size and the input comes last. Not used where the host
- *           declares parameters (MC0).
+ *           declares parameters (MC0), and not for what no optimizer changes where one changes
+ *           another input of the op that is as large: buffers of a normalization.
  *   MC4  Optimizer state:
  *        a) Allocated in a step of an optimizer and alive after it. Exact.
  *        b) Older than a step that changes it, never read by a forward op. Heuristic, for steps

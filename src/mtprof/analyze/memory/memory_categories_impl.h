@@ -9,8 +9,7 @@
 #include "mtprof/model/facts/forward.h"
 
 enum {
-    MTPROF__FORWARD_PLACES = 1 << 16, /* forward.h, FW3 */
-    MTPROF__FORWARD_INPUTS = 6
+    MTPROF__FORWARD_PLACES = 1 << 16 /* forward.h, FW3 */
 };
 
 enum mtprof__frame_fact {
@@ -34,8 +33,8 @@ typedef struct mtprof__frame {
     uint64_t forward; /* key of the forward op, in the backward pass; 0: not known */
     uint32_t optimizer;
     uint32_t first_use, n_uses;
-    uint32_t n_taken; /* tensors of its payload that were handled */
-    uint32_t n_first; /* of them, what the first input has */
+    uint32_t n_taken;           /* tensors of its payload that were handled */
+    uint32_t n_first, n_second; /* of them, what the first and the second input have */
     uint8_t facts;
     uint8_t told; /* MC0 */
 } mtprof__frame;

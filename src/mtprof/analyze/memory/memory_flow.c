@@ -20,6 +20,7 @@ void mtprof__flow_fini(mtprof__flow *flow)
     mtb_free(flow->storages);
     mtb_free(flow->versions);
     mtb_free(flow->tensors);
+    mtb_free(flow->guesses);
     mtb_free(flow->words);
     mtb_idmap_reset(&flow->tensor_map);
     *flow = (mtprof__flow){0};
@@ -213,6 +214,26 @@ static void settle_storages(mtprof__flow *flow)
     }
 }
 
+/* MC3b gives way to MC3a: an optimizer changed another input of that size, and not this one. */
+static void take_back_guesses(mtprof__flow *flow)
+{
+    for (size_t i = 0; i < flow->n_guesses; i++) {
+        const mtprof__guess *guess = &flow->guesses[i];
+        mtprof__storage *s = &flow->storages[guess->storage];
+        bool wrong = false;
+        for (uint32_t k = 0; k < guess->n_others; k++) {
+            const mtprof__storage *other = &flow->storages[guess->others[k]];
+            wrong |= other->bytes == s->bytes && other->role == MTPROF__MEMORY_PARAMETER &&
+                     (other->facts & MTPROF__STORAGE_WRITE_OPTIMIZER) != 0;
+        }
+        if (wrong && (s->facts & MTPROF__STORAGE_WRITE_OPTIMIZER) == 0 &&
+            s->role == MTPROF__MEMORY_PARAMETER) {
+            s->role = MTPROF__MEMORY_UNKNOWN;
+            flow->tensors[s->tensor].role = MTPROF__MEMORY_UNKNOWN;
+        }
+    }
+}
+
 /* MC1: by tensor, by storage; the sweeps add what is left. */
 static uint8_t role_of(const mtprof__flow *flow, const mtprof__storage *s)
 {
@@ -301,6 +322,7 @@ static void sweep_back(mtprof__flow *flow, const step *s)
 void mtprof__flow_solve(mtprof__flow *flow)
 {
     settle_storages(flow);
+    take_back_guesses(flow);
     settle_versions(flow);
     for (size_t at = 0; at < flow->n_words;) {
         step s = step_read(flow->words + at);

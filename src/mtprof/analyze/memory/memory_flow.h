@@ -34,6 +34,10 @@ enum mtprof__memory_category {
     MTPROF__MEMORY_CATEGORY_COUNT = 8
 };
 
+enum {
+    MTPROF__FORWARD_INPUTS = 6 /* of a forward op that are remembered for MC3b */
+};
+
 #define MTPROF__NO_INDEX UINT32_MAX
 /* Most storages, versions, tensors or blocks of a kind. */
 #define MTPROF__BLOCK_LIMIT 0x7FFFFFFFu
@@ -87,6 +91,13 @@ typedef struct mtprof__known_tensor {
     uint8_t role;
 } mtprof__known_tensor;
 
+/* MC3b: a parameter found by its size, and what else the forward op read (itself included). */
+typedef struct mtprof__guess {
+    uint32_t storage;
+    uint32_t n_others;
+    uint32_t others[MTPROF__FORWARD_INPUTS];
+} mtprof__guess;
+
 enum mtprof__flow_fact {
     MTPROF__FLOW_BACKWARD = 1 << 0,
     MTPROF__FLOW_OPTIMIZER = 1 << 1
@@ -100,6 +111,8 @@ typedef struct mtprof__flow {
     mtprof__known_tensor *tensors;
     size_t n_tensors, tensors_capacity;
     mtb_idmap tensor_map;
+    mtprof__guess *guesses;
+    size_t n_guesses, guesses_capacity;
     uint32_t *words; /* flows: head of two words, ins, outs, the head again */
     size_t n_words, words_capacity;
 } mtprof__flow;

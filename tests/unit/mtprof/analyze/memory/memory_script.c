@@ -210,3 +210,10 @@ char *ms_run(ms_program *program, uint8_t device)
     fclose(l.text);
     return text;
 }
+
+void ms_expect(ms_program *program, uint8_t device, const char *text)
+{
+    char *got = ms_run(program, device);
+    CHECK_EQ_STR(got, text);
+    free(got);
+}

@@ -90,6 +90,8 @@ typedef void ms_program(memory_script *s);
 /* Runs a program; the timeline of a device as text, one action a line, which the caller frees.
  * Checks on the way that no category ever goes below zero and that times do not decrease. */
 char *ms_run(ms_program *program, uint8_t device);
+/* Checks that text. */
+void ms_expect(ms_program *program, uint8_t device, const char *text);
 /* What the latest run says did not fit the tables of categories. */
 extern uint64_t ms_left_out;
 
