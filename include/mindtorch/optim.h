@@ -18,6 +18,12 @@ typedef enum mt_optimizer_kind {
     MT_OPTIMIZER_ADAMW,
     MT_OPTIMIZER_RMSPROP,
     MT_OPTIMIZER_ADAGRAD,
+    MT_OPTIMIZER_ADADELTA,
+    MT_OPTIMIZER_ADAMAX,
+    MT_OPTIMIZER_NADAM,
+    MT_OPTIMIZER_RADAM,
+    MT_OPTIMIZER_ASGD,
+    MT_OPTIMIZER_RPROP,
     MT_OPTIMIZER_COUNT
 } mt_optimizer_kind;
 
@@ -30,8 +36,8 @@ typedef struct mt_optimizer_options {
     double weight_decay;
     double momentum;     /**< SGD, RMSprop */
     double dampening;    /**< SGD */
-    double beta1, beta2; /**< Adam, AdamW */
-    double alpha;        /**< RMSprop */
+    double beta1, beta2; /**< Adam, AdamW, Adamax, NAdam, RAdam */
+    double alpha;        /**< RMSprop; ASGD: power of the decay of eta */
     double eps;
     double lr_decay;            /**< Adagrad */
     double initial_accumulator; /**< Adagrad */
@@ -39,6 +45,12 @@ typedef struct mt_optimizer_options {
     bool amsgrad;               /**< Adam, AdamW */
     bool centered;              /**< RMSprop */
     bool maximize;
+    bool decoupled_weight_decay;         /**< NAdam, RAdam */
+    double rho;                          /**< Adadelta */
+    double momentum_decay;               /**< NAdam */
+    double lambd, t0;                    /**< ASGD */
+    double etaminus, etaplus;            /**< Rprop */
+    double step_size_min, step_size_max; /**< Rprop */
 } mt_optimizer_options;
 
 /** torch's defaults of a kind. MT_EVALUE: there is no such kind, or struct_size is 0. */

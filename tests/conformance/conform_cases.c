@@ -190,6 +190,14 @@ const cf_case cf_cases[] = {
     {ONE(RMSPROP), "fd", "x[7] x[7] x[7]+ - -", "0", "r0.01 r0.99 r0.00000001 r0 r0"},
     {ONE(RMSPROP), "fd", "x[7] x[7] x[7]#9:12 x[7] x[7]", "0", "r0.01 r0.99 r0.00000001 r0.1 r0.9"},
     {ONE(ADAGRAD), "fd", "x[7] x[7] x[7]+", "2 0", "r0.01 r0.1 r0 r0.0000000001"},
+    {ONE(ADADELTA), "fd", "x[7] x[7] x[7]+ x[7]+", "0", "r1 r0.9 r0.000001 r0.1"},
+    {ONE(ADAMAX), "fd", "x[7] x[7] x[7] x[7]+", "2 1", "r0.01 r0.9 r0.99 r0.00000001 r0.1"},
+    {ONE(NADAM), "fd", "x[7] x[7] x[7] x[7]+", "2 0",
+     "r0.01 r0.9 r0.99 r0.00000001 r0.1 r0.02 r0.01"},
+    {ONE(RADAM), "fd", "x[7] x[7] x[7] x[7]+", "2 0", "r0.01 r0.9 r0.99 r0.00000001 r0.1"},
+    {ONE(RADAM), "fd", "x[7] x[7] x[7] x[7]+", "9 0", "r0.01 r0.9 r0.99 r0.00000001 r0.1"},
+    {ONE(ASGD), "fd", "x[7] x[7] x[7]", "0", "r0.0001 r0.1 r0.5 r0.1"},
+    {ONE(RPROP), "fd", "x[7] x[7] x[7] x[7]+", "0", "r0.5 r1.2 r0.000001 r50"},
 };
 
 const size_t cf_case_count = sizeof cf_cases / sizeof cf_cases[0];

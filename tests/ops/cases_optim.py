@@ -48,6 +48,66 @@ def adagrad(p, g, total, *, step, lr, lr_decay, weight_decay, eps, maximize):
     return p - lr / (1 + (step - 1) * lr_decay) * g / (np.sqrt(total) + eps), total
 
 
+def decayed(p, g, options):
+    """The parameter and the gradient after weight decay."""
+    g = -g if options["maximize"] else g
+    decay = options.get("weight_decay", 0)
+    if options.get("decoupled_weight_decay"):
+        return p * (1 - options["lr"] * decay), g
+    return p, g + decay * p
+
+
+def adadelta(p, g, square, moved, *, rho, eps, lr, **options):
+    p, g = decayed(p, g, options)
+    square = rho * square + (1 - rho) * g * g
+    delta = np.sqrt(moved + eps) / np.sqrt(square + eps) * g
+    return p - lr * delta, square, rho * moved + (1 - rho) * delta * delta
+
+
+def adamax(p, g, m, u, *, step, beta1, beta2, eps, **options):
+    p, g = decayed(p, g, options)
+    m = beta1 * m + (1 - beta1) * g
+    u = np.maximum(beta2 * u, np.abs(g) + eps)
+    return p - options["lr"] / (1 - beta1 ** step) * m / u, m, u
+
+
+def nadam(p, g, m, v, *, step, beta1, beta2, eps, momentum_decay, mu_product, **options):
+    p, g = decayed(p, g, options)
+    m = beta1 * m + (1 - beta1) * g
+    v = beta2 * v + (1 - beta2) * g * g
+    mu, following = (beta1 * (1 - 0.5 * 0.96 ** (t * momentum_decay)) for t in (step, step + 1))
+    mean = following * m / (1 - mu_product * following) + (1 - mu) * g / (1 - mu_product)
+    return p - options["lr"] * mean / (np.sqrt(v / (1 - beta2 ** step)) + eps), m, v
+
+
+def radam(p, g, m, v, *, step, beta1, beta2, eps, **options):
+    p, g = decayed(p, g, options)
+    m = beta1 * m + (1 - beta1) * g
+    v = beta2 * v + (1 - beta2) * g * g
+    move = options["lr"] * m / (1 - beta1 ** step)
+    longest = 2 / (1 - beta2) - 1
+    length = longest - 2 * step * beta2 ** step / (1 - beta2 ** step)
+    if length > 5:
+        factor = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
+        move = move * np.sqrt(factor) * np.sqrt(1 - beta2 ** step) / (np.sqrt(v) + eps)
+    return p - move, m, v
+
+
+def asgd(p, g, ax, *, lambd, eta, mu, **options):
+    _, g = decayed(p, g, options)
+    p = p * (1 - lambd * eta) - eta * g
+    return p, p if mu == 1 else ax + mu * (p - ax)
+
+
+def rprop(p, g, prev, size, *, etaminus, etaplus, step_size_min, step_size_max, maximize):
+    g = -g if maximize else g
+    turned = np.sign(g * prev)
+    factor = np.where(turned > 0, etaplus, np.where(turned < 0, etaminus, 1.0))
+    size = np.clip(size * factor, step_size_min, step_size_max)
+    g = np.where(turned < 0, 0.0, g)
+    return p - np.sign(g) * size, g, size
+
+
 def stepped(function, extra):
     """A check that compares every written list with `function` on the arrays before."""
 
@@ -158,3 +218,61 @@ def fused_adagrad(g):
     one = [g.array((3,))]
     yield Bad((one, one, one, -1), "ValueError", "step counts from 1, got -1",
               dict(lr=0.1, lr_decay=0.0, weight_decay=0.0, eps=1e-8, maximize=False))
+
+
+RATES = (("lr", (0.1,)), ("weight_decay", (0.0, 0.1)), ("maximize", (False, True)))
+AVERAGES = (("beta1", (0.9, 0.5)), ("beta2", (0.999, 0.8)), ("eps", (1e-8, 0.1)), *RATES)
+DECOUPLED = ("decoupled_weight_decay", (False, True))
+
+
+def step_cases(g, function, names, options, steps=(None,)):
+    """Cases of one method: each choice of options, at each count of steps."""
+    for chosen in combinations(*options):
+        for step in steps:
+            counted = {} if step is None else {"step": step}
+            yield Case((*lists_of(g, names), *counted.values()), chosen,
+                       check=stepped(function, {**chosen, **counted}), grad=False, layouts=DISTINCT)
+
+
+def not_counted(g, options):
+    one = [g.array((3,))]
+    some = {key: values[0] for key, values in options}
+    return Bad((one, one, one, one, 0), "ValueError", "step counts from 1, got 0", some)
+
+
+@cases("_fused_adadelta_")
+def fused_adadelta(g):
+    yield from step_cases(g, adadelta, "xx++", (("rho", (0.9, 0.5)), ("eps", (1e-6, 0.1)), *RATES))
+
+
+@cases("_fused_adamax_")
+def fused_adamax(g):
+    yield from step_cases(g, adamax, "xxx+", AVERAGES, (1, 3))
+    yield not_counted(g, AVERAGES)
+
+
+@cases("_fused_nadam_")
+def fused_nadam(g):
+    options = (*AVERAGES, DECOUPLED, ("momentum_decay", (4e-3, 0.2)), ("mu_product", (0.45, 0.2)))
+    yield from step_cases(g, nadam, "xxx+", options, (1, 3))
+    yield not_counted(g, options)
+
+
+@cases("_fused_radam_")
+def fused_radam(g):
+    options = (*AVERAGES, DECOUPLED)
+    yield from step_cases(g, radam, "xxx+", options, (1, 3, 12))
+    yield not_counted(g, options)
+
+
+@cases("_fused_asgd_")
+def fused_asgd(g):
+    yield from step_cases(g, asgd, "xxx", (("lambd", (1e-4, 0.2)), ("eta", (0.1, 0.3)), ("mu", (1.0, 0.25)),
+                                           *RATES[1:]))
+
+
+@cases("_fused_rprop_")
+def fused_rprop(g):
+    yield from step_cases(g, rprop, "xxx+", (("etaminus", (0.5, 0.2)), ("etaplus", (1.2, 2.0)),
+                                             ("step_size_min", (1e-6, 0.4)), ("step_size_max", (50.0, 0.6)),
+                                             RATES[2]))

@@ -26,6 +26,18 @@ O.SGD([p], fused=True, differentiable=True) | O.Adam([p], lr=-1) | O.Adam([p], b
 O.Adam([p], betas=(0.9, 1.5)) | O.Adam([p], eps=-1) | O.Adam([p], weight_decay=-1) | O.AdamW([p], lr=-1)
 O.RMSprop([p], lr=-1) | O.RMSprop([p], alpha=-1) | O.RMSprop([p], eps=-1) | O.RMSprop([p], momentum=-1)
 O.Adagrad([p], lr=-1) | O.Adagrad([p], lr_decay=-1) | O.Adagrad([p], initial_accumulator_value=-1)
+O.Adadelta([p], rho=1.5) | O.Adadelta([p], eps=-1) | O.Adadelta([p], weight_decay=-1)
+O.Adamax([p], betas=(1, 0.9)) | O.Adamax([p], eps=-1) | O.NAdam([p], momentum_decay=-1)
+O.NAdam([p], betas=(0.9, 1.)) | O.RAdam([p], lr=-1) | O.RAdam([p], weight_decay=-1) | O.ASGD([p], lr=-1)
+O.ASGD([p], weight_decay=-1) | O.Rprop([p], etas=(1.5, 1.2)) | O.Rprop([p], lr=-1) | O.LBFGS([p], lr=-1)
+O.LBFGS([{'params': [p]}, {'params': [p * 1]}]) | O.LBFGS([{'params': [p]}, {'params': [p.detach()]}])
+O.LBFGS([p]).step() | O.SparseAdam([p], lr=-1) | O.SparseAdam([p], eps=-1) | O.SparseAdam([p], betas=(1, 0.9))
+g(O.SparseAdam([p])).step() | g(O.Adamax([p], capturable=True)).step() | g(O.NAdam([p], capturable=True)).step()
+g(O.RAdam([p], capturable=True)).step() | g(O.ASGD([p], capturable=True)).step()
+g(O.Rprop([p], capturable=True)).step() | g(O.Adam([p], capturable=True)).step()
+g(O.LBFGS([p], line_search_fn='x')).step(lambda: p.sum())
+U.SWALR(m(), 0.1, anneal_strategy='x') | U.SWALR(m(), [1, 2]) | U.SWALR(m(), 0.1, anneal_epochs=-1)
+U.AveragedModel(None, avg_fn=1, multi_avg_fn=2) | U.get_ema_avg_fn(2) | U.get_ema_multi_avg_fn(-1)
 O.Adagrad([p], eps=-1) | m().add_param_group([p]) | m().load_state_dict({'param_groups': [], 'state': {}})
 m().load_state_dict({'param_groups': [{'params': [0, 1]}], 'state': {}}) | m().step(5)
 L.StepLR(5, 1) | L.LRScheduler(m()) | L.StepLR(m(), 1, last_epoch=3) | L.ConstantLR(m(), 2)
@@ -43,15 +55,130 @@ L.SequentialLR(m(), [L.ExponentialLR(m(), 0.9)], []) | L.ChainedScheduler([])
 """
 
 
-def close(a, b, where=""):
+def close(a, b, where="", rtol=2e-5, atol=2e-6):
     """None, or where two nested results differ."""
     if isinstance(a, dict):
         if list(a) != list(b):
             return f"{where}: {list(a)} and {list(b)}"
-        return next(filter(None, (close(a[k], b[k], f"{where}.{k}") for k in a)), None)
+        return next(filter(None, (close(a[k], b[k], f"{where}.{k}", rtol, atol) for k in a)), None)
     a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    if a.shape != b.shape or not np.allclose(a, b, rtol=2e-5, atol=2e-6):
+    if a.shape != b.shape or not np.allclose(a, b, rtol=rtol, atol=atol):
         return f"{where}: torch {a.tolist()}, ours {b.tolist()}"
+    return None
+
+
+def compare_closely(torch, ours, run, name):
+    """Both runs in float64; torch counts steps in float32, which shows at 4e-7."""
+    return close(run(torch, name), run(ours, name), name, 1e-6, 1e-6)
+
+
+def compare_long(torch, ours, name):
+    """20 steps in float64; torch with and without its loops over lists."""
+    for foreach in (None, True, False):
+        pair = [runs.run_optimizer(library, name, runs.LONG, "float64", foreach=foreach)
+                for library in (torch, ours)]
+        wrong = close(*pair, f"foreach={foreach}", 1e-7, 1e-7)  # torch's two forms differ by 2e-8
+        if wrong:
+            return wrong
+    return None
+
+
+def small_model(library, weights=None):
+    """A linear layer and a batch norm in float64, with the weights of another one."""
+    model = library.nn.Sequential(library.nn.Linear(3, 4), library.nn.BatchNorm1d(4), library.nn.Linear(4, 1))
+    model = model.double()
+    if weights is not None:
+        model.load_state_dict({key: library.tensor(value) for key, value in weights.items()})
+    return model
+
+
+def averages_of(library, weights, kind):
+    """A model, its average over 20 steps, and the rates of SWALR."""
+    utils = library.optim.swa_utils
+    model = small_model(library, weights)
+    functions = {
+        "swa": {}, "ema": {"multi_avg_fn": utils.get_ema_multi_avg_fn(0.9)},
+        "ema one": {"avg_fn": utils.get_ema_avg_fn(0.8)},
+        "swa one": {"avg_fn": utils.get_swa_avg_fn()}, "swa many": {"multi_avg_fn": utils.get_swa_multi_avg_fn()},
+        "buffers": {"use_buffers": True},
+    }
+    averaged = utils.AveragedModel(model, **functions[kind])
+    optimizer = library.optim.SGD(model.parameters(), lr=0.02)
+    scheduler = utils.SWALR(optimizer, 0.005, 7, "linear" if kind == "ema" else "cos")
+    inputs = library.tensor(np.random.default_rng(3).standard_normal((20, 5, 3)))
+    rates = []
+    for x in inputs:
+        optimizer.zero_grad()
+        (model(x) ** 2).sum().backward()
+        optimizer.step()
+        averaged.update_parameters(model)
+        scheduler.step()
+        rates.append(optimizer.param_groups[0]["lr"])
+    utils.update_bn(inputs, averaged)
+    averaged.eval()
+    result = {key: value.tolist() for key, value in averaged.state_dict().items()}
+    return {**result, "rates": rates, "out": averaged(inputs[0]).tolist(), "momentum": averaged.module[1].momentum}
+
+
+def compare_averages(torch, ours):
+    weights = {key: value.numpy() for key, value in small_model(torch).state_dict().items()}
+    return [(f"swa_utils, {kind}", close(averages_of(torch, weights, kind), averages_of(ours, weights, kind), kind,
+                                         1e-7, 1e-7))
+            for kind in ("swa", "ema", "ema one", "swa one", "swa many", "buffers")]
+
+
+def tensor_momentum(library, scheduler, optimizer, tensors):
+    """What a group says after some steps of cyclic schedulers whose momentums are tensors."""
+    number = library.tensor if tensors else float
+    p, momentum = library.zeros(1), library.tensor(0.9)
+    made = (library.optim.SGD([p], lr=library.tensor(0.1), momentum=momentum) if optimizer == "SGD" else
+            library.optim.Adam([p], lr=0.1, betas=(momentum, library.tensor(0.99))))
+    low, high = number(0.85), number(0.95)
+    L = library.optim.lr_scheduler
+    one = (L.OneCycleLR(made, 0.5, total_steps=20, base_momentum=low, max_momentum=high) if scheduler == "one" else
+           L.CyclicLR(made, 0.01, 0.3, 5, base_momentum=low, max_momentum=high))
+    for _ in range(7):
+        made.step()
+        one.step()
+    group = made.param_groups[0]
+    return {key: float(group[key]) for key in ("lr", "max_momentum", "base_momentum")} | {
+        "momentum": float(group["momentum"] if optimizer == "SGD" else group["betas"][0]),
+        "given": [float(momentum), float(low), float(high)]}
+
+
+def compare_tensor_momentum(torch, ours):
+    for scheduler in ("one", "cyclic"):
+        for optimizer in ("SGD", "Adam"):
+            for tensors in (False, True):
+                case = (scheduler, optimizer, tensors)
+                wrong = close(tensor_momentum(torch, *case), tensor_momentum(ours, *case), str(case), 1e-6, 1e-9)
+                if wrong:
+                    return wrong
+    return None
+
+
+def compare_states(torch, ours):
+    """state_dict()s go both ways, and training goes on as if nothing had happened."""
+    for name in runs.OPTIMIZERS:
+        cls, options = runs.OPTIMIZERS[name]
+        for first, second in ((torch, ours), (ours, torch)):
+            saved, rest = None, []
+            for library, begin, end in ((first, 0, 4), (second, 4, 8), (first, 0, 8)):
+                p = library.tensor(saved[0] if begin else [1.0, -2.0, 0.5], dtype=library.float64, requires_grad=True)
+                optimizer = getattr(library.optim, cls)([p], **options)
+                if begin:
+                    optimizer.load_state_dict(saved[1])
+                for step in range(begin, end):
+                    values = [runs.gradient(step, i) for i in range(3)]
+                    p.grad = library.tensor(values, dtype=library.float64)
+                    optimizer.step()
+                rest.append(p.tolist())
+                state = optimizer.state_dict()
+                carry = {0: {k: second.tensor(v.tolist(), dtype=getattr(second, str(v.dtype).split(".")[-1]))
+                             for k, v in state["state"].get(0, {}).items()}}
+                saved = saved or (p.tolist(), {"state": carry, "param_groups": state["param_groups"]})
+            if not np.allclose(rest[1], rest[2], rtol=1e-9, atol=1e-9):
+                return f"{name}, {first.__name__} to {second.__name__}: {rest[1]}, without a break {rest[2]}"
     return None
 
 
@@ -131,6 +258,8 @@ def raised(library, text):
         "p": p,
         "O": library.optim,
         "L": library.optim.lr_scheduler,
+        "U": library.optim.swa_utils,
+        "g": lambda optimizer: (setattr(p, "grad", library.ones(2)), optimizer)[1],
         "m": lambda: library.optim.SGD([library.zeros(1)], lr=0.1, momentum=0.9),
     }
     try:
@@ -181,6 +310,13 @@ def main():
     results = []
     for name in runs.OPTIMIZERS:
         results.append((name, close(runs.run_optimizer(torch, name), runs.run_optimizer(ours, name))))
+        results.append((f"{name}, {runs.LONG} steps", compare_long(torch, ours, name)))
+        results.append((f"{name}, differentiable", compare_closely(torch, ours, runs.run_differentiable, name)))
+    for name in runs.LBFGS:
+        results.append((name, compare_closely(torch, ours, runs.run_lbfgs, name)))
+    results += compare_averages(torch, ours)
+    results.append(("momentum of tensors", compare_tensor_momentum(torch, ours)))
+    results.append(("states across", compare_states(torch, ours)))
     for name in runs.SCHEDULERS:
         for optimizer in ("SGD", "AdamW"):
             results.append((f"{name} of {optimizer}", compare_scheduler(torch, ours, name, optimizer)))

@@ -146,6 +146,32 @@ def _rmsprop(v):
             maximize=v.maximize)
 
 
+def _more(name):
+    """The others have no fused one either."""
+    def call(v):
+        import importlib
+        function = getattr(importlib.import_module(f"torch.optim.{name}"), name)
+        others = [torch.tensor(float(v.step) - 1) if hasattr(v, "step") else torch.tensor(0.0) for _ in v.self]
+        extra = {key: getattr(v, key) for key in ("lr", "rho", "eps", "weight_decay", "beta1", "beta2",
+                                                  "momentum_decay", "decoupled_weight_decay", "lambd",
+                                                  "step_size_min", "step_size_max", "etaminus", "etaplus",
+                                                  "maximize") if hasattr(v, key)}
+        if name == "nadam":
+            mu = v.beta1 * (1 - 0.5 * 0.96 ** (v.step * v.momentum_decay))
+            before = [torch.tensor(v.mu_product / mu, dtype=torch.float64) for _ in v.self]
+            return function(v.self, v.grads, v.exp_avgs, v.exp_avg_sqs, before, others, foreach=False, **extra)
+        if name == "asgd":
+            etas = [torch.tensor(v.eta, dtype=torch.float64) for _ in v.self]
+            mus = [torch.tensor(v.mu, dtype=torch.float64) for _ in v.self]
+            return function(v.self, v.grads, v.axs, mus, etas, others, foreach=False, lr=0.1, t0=1e6, alpha=0.75,
+                            **extra)
+        states = {"adadelta": ("square_avgs", "acc_deltas"), "adamax": ("exp_avgs", "exp_infs"),
+                  "radam": ("exp_avgs", "exp_avg_sqs"), "rprop": ("prevs", "step_sizes")}[name]
+        return function(v.self, v.grads, *(getattr(v, s) for s in states), others, foreach=False, **extra)
+
+    return call
+
+
 def _mask(v):
     return [bool(flag) for flag in v.output_mask]
 
@@ -273,6 +299,7 @@ CALLS = {
     "_fused_adam_": _adam(aten._fused_adam_),
     "_fused_adamw_": _adam(aten._fused_adamw_),
     "_fused_rmsprop_": _rmsprop,
+    **{f"_fused_{name}_": _more(name) for name in ("adadelta", "adamax", "nadam", "radam", "asgd", "rprop")},
     "_fused_adagrad_": lambda v: aten._fused_adagrad_(
         v.self, v.grads, v.state_sums, _steps(v, v.self), lr=v.lr, lr_decay=v.lr_decay,
         weight_decay=v.weight_decay, eps=v.eps, maximize=v.maximize),

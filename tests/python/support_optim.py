@@ -26,6 +26,33 @@ OPTIMIZERS = {
     "adagrad": ("Adagrad", dict(lr=0.1)),
     "adagrad decay": ("Adagrad", dict(lr=0.1, lr_decay=0.1, weight_decay=0.1, initial_accumulator_value=0.5)),
     "adagrad maximize": ("Adagrad", dict(lr=0.1, maximize=True)),
+    "adadelta": ("Adadelta", dict(lr=1.0)),
+    "adadelta all": ("Adadelta", dict(lr=0.5, rho=0.7, eps=1e-3, weight_decay=0.1, maximize=True)),
+    "adamax": ("Adamax", dict(lr=0.05)),
+    "adamax all": ("Adamax", dict(lr=0.05, betas=(0.7, 0.8), eps=0.1, weight_decay=0.1, maximize=True)),
+    "nadam": ("NAdam", dict(lr=0.05)),
+    "nadam decoupled": ("NAdam", dict(lr=0.05, weight_decay=0.3, decoupled_weight_decay=True)),
+    "nadam all": ("NAdam", dict(lr=0.05, betas=(0.7, 0.8), eps=0.1, weight_decay=0.1, momentum_decay=0.2,
+                                maximize=True)),
+    "radam": ("RAdam", dict(lr=0.05)),
+    "radam decoupled": ("RAdam", dict(lr=0.05, betas=(0.5, 0.9), weight_decay=0.3, decoupled_weight_decay=True)),
+    "radam all": ("RAdam", dict(lr=0.05, betas=(0.7, 0.8), eps=0.1, weight_decay=0.1, maximize=True)),
+    "asgd": ("ASGD", dict(lr=0.1)),
+    "asgd all": ("ASGD", dict(lr=0.1, lambd=0.1, alpha=0.5, t0=2.0, weight_decay=0.1, maximize=True)),
+    "rprop": ("Rprop", dict(lr=0.05)),
+    "rprop all": ("Rprop", dict(lr=0.3, etas=(0.3, 1.7), step_sizes=(0.02, 0.4), maximize=True)),
+}
+
+LONG = 20  # steps in float64, of which every number is compared
+
+# name: options; the loss is that of two parameters, see run_lbfgs()
+LBFGS = {
+    "lbfgs": dict(lr=0.3, max_iter=4),
+    "lbfgs short memory": dict(lr=0.2, max_iter=2, history_size=3),
+    "lbfgs wolfe": dict(line_search_fn="strong_wolfe", max_iter=3),
+    "lbfgs wolfe lr": dict(lr=0.01, line_search_fn="strong_wolfe", max_iter=5, max_eval=7),
+    "lbfgs wolfe far": dict(lr=50, line_search_fn="strong_wolfe", max_iter=3, max_eval=20, tolerance_change=1e-5),
+    "lbfgs tolerances": dict(lr=0.5, max_iter=50, tolerance_grad=1e-2, tolerance_change=1e-3),
 }
 
 STEPS = 6
@@ -35,18 +62,21 @@ def gradient(step, i):
     return math.sin(1.3 * step + 0.7 * i) + 0.1 * i
 
 
-def run_optimizer(torch, name):
+def run_optimizer(torch, name, steps=STEPS, dtype="float32", **more):
     """Parameters and state after some steps; the second parameter has no gradient in some of them."""
     cls, options = OPTIMIZERS[name]
-    a = torch.tensor([1.0, -2.0, 0.5], requires_grad=True)
-    b = torch.tensor([[0.3, 0.0], [-1.5, 2.0]], requires_grad=True)
+    options = {**options, **more}
+    kind = getattr(torch, dtype)
+    a = torch.tensor([1.0, -2.0, 0.5], requires_grad=True, dtype=kind)
+    b = torch.tensor([[0.3, 0.0], [-1.5, 2.0]], requires_grad=True, dtype=kind)
     groups = [{"params": [a]}, {"params": [b], "lr": options["lr"] / 2}]
     optimizer = getattr(torch.optim, cls)(groups, **options)
-    for step in range(STEPS):
+    for step in range(steps):
         optimizer.zero_grad()
-        a.grad = torch.tensor([gradient(step, i) for i in range(3)])
+        a.grad = torch.tensor([gradient(step, i) for i in range(3)], dtype=kind)
         if step % 3 != 1:
-            b.grad = torch.tensor([[gradient(step, 3), gradient(step, 4)], [gradient(step, 5), 0.0]])
+            rows = [[gradient(step, 3), gradient(step, 4)], [gradient(step, 5), 0.0]]
+            b.grad = torch.tensor(rows, dtype=kind)
         optimizer.step()
     state = optimizer.state_dict()["state"]
     return {
@@ -54,6 +84,40 @@ def run_optimizer(torch, name):
         "b": b.tolist(),
         "state": {str(i): {k: v.tolist() for k, v in s.items()} for i, s in state.items()},
     }
+
+
+def run_lbfgs(torch, name, steps=LONG):
+    """Parameters, the losses and the counts of L-BFGS on a banana-shaped loss."""
+    a = torch.tensor([-1.2, 1.0], dtype=torch.float64, requires_grad=True)
+    b = torch.tensor([[0.5], [2.0]], dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([a, b], **LBFGS[name])
+
+    def closure():
+        optimizer.zero_grad()
+        loss = 10 * (a[1] - a[0] ** 2) ** 2 + (1 - a[0]) ** 2 + (b**4).sum() + 0.1 * (a * b[:, 0]).sum()
+        loss.backward()
+        return loss
+
+    losses = [optimizer.step(closure).item() for _ in range(steps)]
+    state = optimizer.state_dict()["state"][0]
+    return {"a": a.tolist(), "b": b.tolist(), "losses": losses, "evals": state["func_evals"],
+            "iterations": state["n_iter"], "kept": len(state["old_dirs"])}
+
+
+def run_differentiable(torch, name):
+    """Gradients of what a step with differentiable=True gives, by the parameter and the gradient.
+
+    (torch cannot differentiate a second step of some methods: it writes over what the first one needs.)
+    """
+    cls, options = OPTIMIZERS[name]
+    start = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64, requires_grad=True)
+    by = torch.tensor([0.3, 0.7, -0.4], dtype=torch.float64, requires_grad=True)
+    p = start.clone()
+    optimizer = getattr(torch.optim, cls)([p], differentiable=True, **options)
+    p.grad = by + 0.1 * start
+    optimizer.step()
+    (p * torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)).sum().backward()
+    return {"p": p.tolist(), "start": start.grad.tolist(), "by": [0.0] * 3 if by.grad is None else by.grad.tolist()}
 
 
 SCHEDULERS = {
@@ -128,6 +192,8 @@ def main():
     warnings.simplefilter("ignore")
     goldens = {
         "optimizers": {name: run_optimizer(torch, name) for name in OPTIMIZERS},
+        "lbfgs": {name: run_lbfgs(torch, name) for name in LBFGS},
+        "differentiable": {name: run_differentiable(torch, name) for name in OPTIMIZERS},
         "schedulers": {},
     }
     for name in SCHEDULERS:

@@ -68,6 +68,9 @@ class Adagrad(_GroupOptimizer):
         """Not here: tensors are handed to other processes by copying."""
         raise NotImplementedError("Adagrad.share_memory(): tensors cannot be put into shared memory")
 
+    def _state_of(self, p, group):
+        return self.state[p]
+
     def _step_group(self, group):
         batches = _Batches()
         for p, grad in _trained(group):

@@ -3,7 +3,16 @@
 
 import mindtorch_v2 as torch
 
-from .optimizer import _Batches, _check_forms, _check_lr, _check_not_negative, _GroupOptimizer, _trained
+from .optimizer import (
+    _Batches,
+    _check_betas,
+    _check_capturable,
+    _check_forms,
+    _check_lr,
+    _check_not_negative,
+    _GroupOptimizer,
+    _trained,
+)
 
 __all__ = ["Adam"]
 
@@ -33,9 +42,7 @@ class Adam(_GroupOptimizer):
         _check_not_negative(epsilon=eps)
         if isinstance(betas[0], torch.Tensor) != isinstance(betas[1], torch.Tensor):
             raise ValueError("betas must be either both floats or both Tensors")
-        for i in (0, 1):
-            if not 0.0 <= betas[i] < 1.0:
-                raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
+        _check_betas(betas)
         _check_not_negative(weight_decay=weight_decay)
         _check_forms(differentiable, foreach, fused)
         super().__init__(
@@ -68,8 +75,8 @@ class Adam(_GroupOptimizer):
         )
         self._tensor_steps()
 
-    def _state_of(self, p, amsgrad, fused):
-        state = self.state[p]
+    def _state_of(self, p, group):
+        state, amsgrad, fused = self.state[p], group["amsgrad"], group["fused"]
         if not state:
             state["step"] = torch.zeros((), dtype=torch.float32, device="cpu") if fused else self._tensor_step()
             state["exp_avg"] = torch.zeros_like(p)
@@ -82,7 +89,8 @@ class Adam(_GroupOptimizer):
         amsgrad = group["amsgrad"]
         batches = _Batches()
         for p, grad in _trained(group):
-            state = self._state_of(p, amsgrad, group["fused"])
+            _check_capturable(group, p)
+            state = self._state_of(p, group)
             step = state["step"]
             members = [p, grad, state["exp_avg"], state["exp_avg_sq"], step]
             if amsgrad:

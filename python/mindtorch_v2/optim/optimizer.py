@@ -175,7 +175,7 @@ class Optimizer:
             params = [p[1] for p in params]
             param_group["param_names"] = names
         param_group["params"] = params
-        self._check_params(params)
+        self._check_params(params, self.defaults.get("differentiable"))
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
                 raise ValueError(
@@ -186,13 +186,13 @@ class Optimizer:
         self.param_groups.append(param_group)
 
     @staticmethod
-    def _check_params(params):
+    def _check_params(params, differentiable=False):
         for p in params:
             if not isinstance(p, torch.Tensor):
                 raise TypeError(
                     f"optimizer can only optimize Tensors, but one of the params is {type(p).__name__}"
                 )
-            if not (p.is_leaf or getattr(p, "retains_grad", False)):
+            if not (differentiable or p.is_leaf or getattr(p, "retains_grad", False)):
                 raise ValueError("can't optimize a non-leaf Tensor")
 
     def _check_group(self, group):
@@ -379,22 +379,86 @@ class _GroupOptimizer(Optimizer):
     def step(self, closure=None):
         """One step over the parameters that have a gradient."""
         loss = self._closure_loss(closure)
-        with torch.no_grad():
-            for group in self.param_groups:
+        for group in self.param_groups:
+            if group.get("differentiable"):
+                from ._differentiable import step_group
+
+                with torch.enable_grad():
+                    step_group(self, group)
+                continue
+            with torch.no_grad():
                 self._step_group(group)
         return loss
 
 
+class _AlikeOptimizer(_GroupOptimizer):
+    """Optimizers that count steps and keep, for each parameter, tensors that are like it.
+
+    _alike: torch's names of these, in the order of the fused op's lists, and _fill(name, group) what
+    they begin with. _numbers(state, group, count): what else parameters must share for one call.
+    """
+
+    _alike = ()
+    _counted = "params and state_steps"  # torch's words for what capturable=True needs on a device
+
+    def _fill(self, name, group):
+        return 0.0
+
+    def _numbers(self, state, group, count):
+        return ()
+
+    def _state_of(self, p, group):
+        state = self.state[p]
+        if not state:
+            state["step"] = self._tensor_step()
+            self._begin_numbers(state, group)
+            for name in self._alike:
+                state[name] = torch.full_like(p, self._fill(name, group), requires_grad=False)
+        return state
+
+    def _begin_numbers(self, state, group):
+        """Numbers that a parameter's state has besides."""
+
+    def _after(self, state, group, count):
+        """Changes such numbers after a step."""
+
+    def _step_group(self, group):
+        batches = _Batches()
+        for p, grad in _trained(group):
+            _check_capturable(group, p, self._counted)
+            state = self._state_of(p, group)
+            count = int(state["step"].item()) + 1
+            key = (p.device, count, self._numbers(state, group, count))
+            batches.add(key, p, grad, *(state[name] for name in self._alike), state)
+        for (_, count, numbers), (*lists, states) in batches:
+            self._fused(group, count, numbers, *lists)
+            for state in states:
+                state["step"].add_(1)
+                self._after(state, group, count)
+
+
+def _check_capturable(group, p, counted="params and state_steps"):
+    """capturable=True is for devices whose work can be captured: there the CPU is none of them."""
+    if group.get("capturable") and p.device.type == "cpu":
+        raise AssertionError(
+            f"If capturable=True, {counted} must be on supported devices: "
+            "['cuda', 'xpu', 'hpu', 'privateuseone', 'xla']."
+        )
+
+
 def _check_forms(differentiable, foreach=None, fused=None):
-    """torch's choices of implementation. There is one here, so they change nothing, but a step that
-    is itself differentiated does not exist."""
+    """torch's choices of implementation. There is one here, so they change nothing else."""
     if fused:
         if differentiable:
             raise RuntimeError("`fused` does not support `differentiable`")
         if foreach:
             raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-    if differentiable:
-        raise NotImplementedError("differentiable=True: the fused steps have no derivative")
+
+
+def _check_betas(betas):
+    for i in (0, 1):
+        if not 0.0 <= betas[i] < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
 
 
 def _check_lr(lr):

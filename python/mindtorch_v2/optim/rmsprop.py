@@ -3,7 +3,15 @@
 
 import mindtorch_v2 as torch
 
-from .optimizer import _Batches, _check_forms, _check_lr, _check_not_negative, _GroupOptimizer, _trained
+from .optimizer import (
+    _Batches,
+    _check_capturable,
+    _check_forms,
+    _check_lr,
+    _check_not_negative,
+    _GroupOptimizer,
+    _trained,
+)
 
 __all__ = ["RMSprop"]
 
@@ -51,8 +59,8 @@ class RMSprop(_GroupOptimizer):
         )
         self._tensor_steps()
 
-    def _state_of(self, p, momentum, centered):
-        state = self.state[p]
+    def _state_of(self, p, group):
+        state, momentum, centered = self.state[p], group["momentum"], group["centered"]
         if not state:
             state["step"] = torch.zeros((), dtype=torch.float32, device="cpu")
             state["square_avg"] = torch.zeros_like(p)
@@ -66,7 +74,8 @@ class RMSprop(_GroupOptimizer):
         momentum, centered = float(group["momentum"]), group["centered"]
         batches = _Batches()
         for p, grad in _trained(group):
-            state = self._state_of(p, momentum, centered)
+            _check_capturable(group, p)
+            state = self._state_of(p, group)
             batches.add(
                 p.device,
                 p,

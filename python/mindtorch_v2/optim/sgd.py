@@ -49,6 +49,9 @@ class SGD(_GroupOptimizer):
         super().__setstate__(state)
         self._setdefaults(nesterov=False, maximize=False, foreach=None, differentiable=False, fused=False)
 
+    def _state_of(self, p, group):
+        return self.state[p]
+
     def _step_group(self, group):
         momentum = float(group["momentum"])
         batches = _Batches()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernels SGD, ADAM, RMSPROP, ADAGRAD: one step of one parameter, everything in one pass over
- * its elements.
+ * The kernels of optimizers (SGD, ADAM, ...): one step of one parameter, everything in one pass
+ * over its elements.
  */
 #include "base/fail.h"
 #include "kernels/entry/call_args.h"
@@ -65,7 +65,8 @@ MT_HOST_KERNEL(SGD)
     return run("sgd", call, &step, loops_of(call)->sgd);
 }
 
-MT_HOST_KERNEL(ADAM)
+/* What the methods of Adam's family have in common. */
+static mt__step averaging_step(const mt_kernel_call *call)
 {
     mt__step step = step_of(call, call->ints[1] != 0);
     double t = (double)call->ints[0];
@@ -77,6 +78,12 @@ MT_HOST_KERNEL(ADAM)
     step.weight_decay = mt__arg_real(call, 4);
     step.step_size = step.lr / (1 - pow(step.beta1, t));
     step.root_scale = 1 / sqrt(1 - pow(step.beta2, t));
+    return step;
+}
+
+MT_HOST_KERNEL(ADAM)
+{
+    mt__step step = averaging_step(call);
     return run("adam", call, &step, loops_of(call)->adam);
 }
 
@@ -100,4 +107,64 @@ MT_HOST_KERNEL(ADAGRAD)
     step.weight_decay = mt__arg_real(call, 2);
     step.eps = mt__arg_real(call, 3);
     return run("adagrad", call, &step, loops_of(call)->adagrad);
+}
+
+MT_HOST_KERNEL(ADADELTA)
+{
+    mt__step step = step_of(call, call->ints[0] != 0);
+    step.lr = mt__arg_real(call, 0);
+    step.beta2 = mt__arg_real(call, 1);
+    step.eps = mt__arg_real(call, 2);
+    step.weight_decay = mt__arg_real(call, 3);
+    return run("adadelta", call, &step, loops_of(call)->adadelta);
+}
+
+MT_HOST_KERNEL(ADAMAX)
+{
+    mt__step step = averaging_step(call);
+    return run("adamax", call, &step, loops_of(call)->adamax);
+}
+
+MT_HOST_KERNEL(NADAM)
+{
+    mt__step step = averaging_step(call);
+    step.grad_scale = mt__arg_real(call, 5);
+    step.step_size = mt__arg_real(call, 6);
+    return run("nadam", call, &step, loops_of(call)->nadam);
+}
+
+MT_HOST_KERNEL(RADAM)
+{
+    mt__step step = averaging_step(call);
+    double t = (double)call->ints[0];
+    double longest = 2 / (1 - step.beta2) - 1;
+    double power = pow(step.beta2, t);
+    double length = longest - 2 * t * power / (1 - power);
+    step.rectified = length > 5;
+    if (step.rectified) {
+        step.root_scale =
+            sqrt((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)) /
+            step.root_scale;
+    }
+    return run("radam", call, &step, loops_of(call)->radam);
+}
+
+MT_HOST_KERNEL(ASGD)
+{
+    mt__step step = step_of(call, call->ints[0] != 0);
+    step.step_size = mt__arg_real(call, 1);
+    step.shrink = 1 - mt__arg_real(call, 0) * step.step_size;
+    step.mu = mt__arg_real(call, 2);
+    step.weight_decay = mt__arg_real(call, 3);
+    return run("asgd", call, &step, loops_of(call)->asgd);
+}
+
+MT_HOST_KERNEL(RPROP)
+{
+    mt__step step = step_of(call, call->ints[0] != 0);
+    step.shrink = mt__arg_real(call, 0);
+    step.grow = mt__arg_real(call, 1);
+    step.smallest = mt__arg_real(call, 2);
+    step.largest = mt__arg_real(call, 3);
+    return run("rprop", call, &step, loops_of(call)->rprop);
 }

@@ -8,12 +8,14 @@
  *
  *   OPT1  State is created before anything is written, with the values of torch's state before its
  *         first step: a step that fails for lack of memory can be repeated.
- *   OPT2  Parameters that have made the same number of steps on one device share one fused call.
+ *   OPT2  Parameters that have made the same number of steps on one device, with equal numbers,
+ *         share one fused call.
  *   OPT3  A step runs with grad mode off.
  */
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/fail.h"
+#include "mindtorch/ops/optim/nadam_mu.h"
 #include "mindtorch/optim/optimizer_options.h"
 #include "mindtorch/trace/op_trace.h"
 #include "private_ops.h"
@@ -23,6 +25,7 @@
 #include <mindtorch/optim.h>
 #include <mindtorch/tensor.h>
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -34,7 +37,8 @@ typedef struct slot {
     mt_tensor *parameter;
     int64_t steps;
     mt_tensor *state[MAX_STATES];
-    bool waiting; /* has a gradient and has not been stepped in the present step */
+    double numbers[2]; /* NAdam: product of mu; ASGD: eta, mu. Rounded to float, as torch's are */
+    bool waiting;      /* has a gradient and has not been stepped in the present step */
 } slot;
 
 struct mt_optimizer {
@@ -58,6 +62,12 @@ static const method methods[] = {
     [MT_OPTIMIZER_RMSPROP] = {"Optimizer.step#RMSprop.step",
                               {"square_avg", "momentum_buffer", "grad_avg"}},
     [MT_OPTIMIZER_ADAGRAD] = {"Optimizer.step#Adagrad.step", {"sum"}},
+    [MT_OPTIMIZER_ADADELTA] = {"Optimizer.step#Adadelta.step", {"square_avg", "acc_delta"}},
+    [MT_OPTIMIZER_ADAMAX] = {"Optimizer.step#Adamax.step", {"exp_avg", "exp_inf"}},
+    [MT_OPTIMIZER_NADAM] = {"Optimizer.step#NAdam.step", {"exp_avg", "exp_avg_sq"}},
+    [MT_OPTIMIZER_RADAM] = {"Optimizer.step#RAdam.step", {"exp_avg", "exp_avg_sq"}},
+    [MT_OPTIMIZER_ASGD] = {"Optimizer.step#ASGD.step", {"ax"}},
+    [MT_OPTIMIZER_RPROP] = {"Optimizer.step#Rprop.step", {"prev", "step_size"}},
 };
 static_assert(MT_COUNT(methods) == MT_OPTIMIZER_COUNT, "a method for each kind");
 
@@ -69,7 +79,13 @@ static bool uses_state(const mt_optimizer_options *o, uint32_t i)
     case MT_OPTIMIZER_ADAM:
     case MT_OPTIMIZER_ADAMW: return i < 2 || o->amsgrad;
     case MT_OPTIMIZER_RMSPROP: return i == 0 || (i == 1 ? o->momentum > 0.0 : o->centered);
-    case MT_OPTIMIZER_ADAGRAD: return i == 0;
+    case MT_OPTIMIZER_ADAGRAD:
+    case MT_OPTIMIZER_ASGD: return i == 0;
+    case MT_OPTIMIZER_ADADELTA:
+    case MT_OPTIMIZER_ADAMAX:
+    case MT_OPTIMIZER_NADAM:
+    case MT_OPTIMIZER_RADAM:
+    case MT_OPTIMIZER_RPROP: return i < 2;
     case MT_OPTIMIZER_COUNT: break;
     }
     return false;
@@ -97,13 +113,30 @@ static int check_parameters(mt_tensor *const *parameters, size_t count)
     return MT_OK;
 }
 
+/* What state i is filled with at first. */
+static double initial_state(const mt_optimizer_options *o, uint32_t i)
+{
+    if (o->kind == MT_OPTIMIZER_ADAGRAD) {
+        return o->initial_accumulator;
+    }
+    return o->kind == MT_OPTIMIZER_RPROP && i == 1 ? o->lr : 0.0;
+}
+
+static void set_numbers(slot *s, double first, double second)
+{
+    s->numbers[0] = (double)(float)first;
+    s->numbers[1] = (double)(float)second;
+}
+
 /* Makes the state that the parameter does not have yet (OPT1). */
 static int make_state(const mt_optimizer *optimizer, slot *s)
 {
-    double initial = optimizer->options.kind == MT_OPTIMIZER_ADAGRAD
-                         ? optimizer->options.initial_accumulator
-                         : 0.0;
+    if (s->steps == 0) {
+        set_numbers(s, optimizer->options.kind == MT_OPTIMIZER_ASGD ? optimizer->options.lr : 1.0,
+                    1.0);
+    }
     for (uint32_t i = 0; i < MAX_STATES; i++) {
+        double initial = initial_state(&optimizer->options, i);
         if (s->state[i] == NULL && uses_state(&optimizer->options, i)) {
             MT_TRY(initial == 0.0 ? mt_zeros_like(s->parameter, &s->state[i])
                                   : mt_full_like(s->parameter, mt_real(initial), &s->state[i]));
@@ -172,9 +205,29 @@ void mt_optimizer_free(mt_optimizer *optimizer)
     mtb_free(optimizer);
 }
 
-/* The fused op over the first n entries of the lists. */
-static int call_fused(const mt_optimizer *optimizer, size_t n, int64_t steps)
+/* NAdam: the product of mu with the coming step's. */
+static double next_product(const mt_optimizer_options *o, const slot *s)
 {
+    float mu = (float)mt__nadam_mu(o->beta1, o->momentum_decay, s->steps + 1);
+    return (double)((float)s->numbers[0] * mu);
+}
+
+/* The numbers after a step, which makes the number of steps t. */
+static void go_on(const mt_optimizer_options *o, slot *s)
+{
+    double product = next_product(o, s);
+    double t = (double)++s->steps;
+    if (o->kind == MT_OPTIMIZER_NADAM) {
+        set_numbers(s, product, 1.0);
+    } else if (o->kind == MT_OPTIMIZER_ASGD) {
+        set_numbers(s, o->lr / pow(1 + o->lambd * o->lr * t, o->alpha), 1 / fmax(1, t - o->t0));
+    }
+}
+
+/* The fused op over the first n entries of the lists; `like` has what is the same for all. */
+static int call_fused(const mt_optimizer *optimizer, size_t n, const slot *like)
+{
+    int64_t steps = like->steps;
     const mt_optimizer_options *o = &optimizer->options;
     mt_tensor *const *lists[N_LISTS];
     size_t lengths[MAX_STATES];
@@ -204,21 +257,47 @@ static int call_fused(const mt_optimizer *optimizer, size_t n, int64_t steps)
     case MT_OPTIMIZER_ADAGRAD:
         return mt__fused_adagrad_(lists[0], n, lists[1], n, lists[2], n, steps + 1, o->lr,
                                   o->lr_decay, o->weight_decay, o->eps, o->maximize);
+    case MT_OPTIMIZER_ADADELTA:
+        return mt__fused_adadelta_(lists[0], n, lists[1], n, lists[2], n, lists[3], n, o->lr,
+                                   o->rho, o->eps, o->weight_decay, o->maximize);
+    case MT_OPTIMIZER_ADAMAX:
+        return mt__fused_adamax_(lists[0], n, lists[1], n, lists[2], n, lists[3], n, steps + 1,
+                                 o->lr, o->beta1, o->beta2, o->weight_decay, o->eps, o->maximize);
+    case MT_OPTIMIZER_NADAM:
+        return mt__fused_nadam_(lists[0], n, lists[1], n, lists[2], n, lists[3], n, steps + 1,
+                                o->lr, o->beta1, o->beta2, o->weight_decay, o->eps,
+                                o->momentum_decay, next_product(o, like), o->decoupled_weight_decay,
+                                o->maximize);
+    case MT_OPTIMIZER_RADAM:
+        return mt__fused_radam_(lists[0], n, lists[1], n, lists[2], n, lists[3], n, steps + 1,
+                                o->lr, o->beta1, o->beta2, o->weight_decay, o->eps,
+                                o->decoupled_weight_decay, o->maximize);
+    case MT_OPTIMIZER_ASGD:
+        return mt__fused_asgd_(lists[0], n, lists[1], n, lists[2], n, o->lambd, like->numbers[0],
+                               like->numbers[1], o->weight_decay, o->maximize);
+    case MT_OPTIMIZER_RPROP:
+        return mt__fused_rprop_(lists[0], n, lists[1], n, lists[2], n, lists[3], n, o->etaminus,
+                                o->etaplus, o->step_size_min, o->step_size_max, o->maximize);
     case MT_OPTIMIZER_COUNT: break;
     }
     return mtb_fail(MT_EVALUE, "optimizer: kind %u is not known", o->kind);
 }
 
+static bool can_share(const slot *a, const slot *b)
+{
+    return a->waiting && a->steps == b->steps && a->numbers[0] == b->numbers[0] &&
+           a->numbers[1] == b->numbers[1] &&
+           mt_tensor_device(a->parameter) == mt_tensor_device(b->parameter);
+}
+
 /* Steps all remaining parameters that can share a call with slot `first` (OPT2). */
 static int step_group(mt_optimizer *optimizer, size_t first)
 {
-    const slot *like = &optimizer->slots[first];
-    int64_t steps = like->steps;
-    mt_device device = mt_tensor_device(like->parameter);
+    const slot like = optimizer->slots[first]; /* a copy: what is compared changes below */
     size_t n = 0;
     for (size_t i = first; i < optimizer->count; i++) {
-        slot *s = &optimizer->slots[i];
-        if (s->waiting && s->steps == steps && mt_tensor_device(s->parameter) == device) {
+        const slot *s = &optimizer->slots[i];
+        if (can_share(s, &like)) {
             mt_tensor **place = optimizer->lists + n;
             place[0] = s->parameter;
             place[optimizer->count] = mt_tensor_grad(s->parameter);
@@ -228,12 +307,12 @@ static int step_group(mt_optimizer *optimizer, size_t first)
             n++;
         }
     }
-    MT_TRY(call_fused(optimizer, n, steps));
+    MT_TRY(call_fused(optimizer, n, &like));
     for (size_t i = first; i < optimizer->count; i++) {
         slot *s = &optimizer->slots[i];
-        if (s->waiting && s->steps == steps && mt_tensor_device(s->parameter) == device) {
+        if (can_share(s, &like)) {
             s->waiting = false;
-            s->steps++;
+            go_on(&optimizer->options, s);
         }
     }
     return MT_OK;

@@ -59,6 +59,17 @@ mt_status mt_optimizer_get_defaults(mt_optimizer_kind kind, mt_optimizer_options
             {.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 1e-2},
         [MT_OPTIMIZER_RMSPROP] = {.lr = 1e-2, .alpha = 0.99, .eps = 1e-8},
         [MT_OPTIMIZER_ADAGRAD] = {.lr = 1e-2, .eps = 1e-10},
+        [MT_OPTIMIZER_ADADELTA] = {.lr = 1.0, .rho = 0.9, .eps = 1e-6},
+        [MT_OPTIMIZER_ADAMAX] = {.lr = 2e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
+        [MT_OPTIMIZER_NADAM] =
+            {.lr = 2e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .momentum_decay = 4e-3},
+        [MT_OPTIMIZER_RADAM] = {.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
+        [MT_OPTIMIZER_ASGD] = {.lr = 1e-2, .lambd = 1e-4, .alpha = 0.75, .t0 = 1e6},
+        [MT_OPTIMIZER_RPROP] = {.lr = 1e-2,
+                                .etaminus = 0.5,
+                                .etaplus = 1.2,
+                                .step_size_min = 1e-6,
+                                .step_size_max = 50},
     };
     static_assert(MT_COUNT(defaults) == MT_OPTIMIZER_COUNT, "defaults for each kind");
     MT_TRY(check_size(options));
@@ -129,12 +140,48 @@ static int check_adagrad(const mt_optimizer_options *o)
     return o->eps < 0.0 ? refuse("epsilon value", o->eps) : MT_OK;
 }
 
+static int check_adadelta(const mt_optimizer_options *o)
+{
+    if (!(o->rho >= 0.0 && o->rho <= 1.0)) {
+        return refuse("rho value", o->rho);
+    }
+    if (o->eps < 0.0) {
+        return refuse("epsilon value", o->eps);
+    }
+    return o->weight_decay < 0.0 ? refuse("weight_decay value", o->weight_decay) : MT_OK;
+}
+
+static int check_nadam(const mt_optimizer_options *o)
+{
+    MT_TRY(check_adam(o));
+    return o->momentum_decay < 0.0 ? refuse("momentum_decay value", o->momentum_decay) : MT_OK;
+}
+
+static int check_asgd(const mt_optimizer_options *o)
+{
+    return o->weight_decay < 0.0 ? refuse("weight_decay value", o->weight_decay) : MT_OK;
+}
+
+static int check_rprop(const mt_optimizer_options *o)
+{
+    if (!(o->etaminus > 0.0 && o->etaminus < 1.0 && o->etaplus > 1.0)) {
+        char minus[NUMBER_TEXT];
+        char plus[NUMBER_TEXT];
+        return mtb_fail(MT_EVALUE, "Invalid eta values: %s, %s", number_text(o->etaminus, minus),
+                        number_text(o->etaplus, plus));
+    }
+    return MT_OK;
+}
+
 int mt__optimizer_options_check(const mt_optimizer_options *options, mt_optimizer_options *complete)
 {
     static int (*const checks[])(const mt_optimizer_options *) = {
         [MT_OPTIMIZER_SGD] = check_sgd,         [MT_OPTIMIZER_ADAM] = check_adam,
         [MT_OPTIMIZER_ADAMW] = check_adam,      [MT_OPTIMIZER_RMSPROP] = check_rmsprop,
-        [MT_OPTIMIZER_ADAGRAD] = check_adagrad,
+        [MT_OPTIMIZER_ADAGRAD] = check_adagrad, [MT_OPTIMIZER_ADADELTA] = check_adadelta,
+        [MT_OPTIMIZER_ADAMAX] = check_adam,     [MT_OPTIMIZER_NADAM] = check_nadam,
+        [MT_OPTIMIZER_RADAM] = check_adam,      [MT_OPTIMIZER_ASGD] = check_asgd,
+        [MT_OPTIMIZER_RPROP] = check_rprop,
     };
     static_assert(MT_COUNT(checks) == MT_OPTIMIZER_COUNT, "a check for each kind");
     MT_TRY(check_size(options));

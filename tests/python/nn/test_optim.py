@@ -19,7 +19,10 @@ from mindtorch_v2.optim import optimizer as base  # noqa: E402
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 with open(os.path.join(HERE, "..", "golden", "python", "optim.json")) as _file:
-    GOLDENS = json.load(_file)["optimizers"]
+    ALL_GOLDENS = json.load(_file)
+GOLDENS = ALL_GOLDENS["optimizers"]
+CLASSES = (optim.SGD, optim.Adam, optim.AdamW, optim.RMSprop, optim.Adagrad, optim.Adadelta, optim.Adamax, optim.NAdam,
+           optim.RAdam, optim.ASGD, optim.Rprop)
 
 
 def parameter(*values, grad=None):
@@ -49,11 +52,92 @@ class Steps(unittest.TestCase):
                     for x, y in zip(flat(ours), flat(theirs), strict=True):
                         self.assertTrue(math.isclose(x, y, rel_tol=2e-5, abs_tol=2e-6), (ours, theirs))
 
+    def assert_near(self, ours, theirs):
+        for x, y in zip(flat(ours), flat(theirs), strict=True):
+            self.assertTrue(math.isclose(x, y, rel_tol=1e-6, abs_tol=1e-6), (ours, theirs))
+
+    def test_lbfgs(self):
+        for name, golden in ALL_GOLDENS["lbfgs"].items():
+            with self.subTest(name):
+                made = support_optim.run_lbfgs(torch, name)
+                self.assertEqual(list(made), list(golden))
+                self.assert_near([made[key] for key in made], [golden[key] for key in golden])
+
+    def test_differentiable(self):
+        for name, golden in ALL_GOLDENS["differentiable"].items():
+            with self.subTest(name):
+                made = support_optim.run_differentiable(torch, name)
+                self.assert_near([made[key] for key in golden], [golden[key] for key in golden])
+
+    def test_differentiable_steps_are_the_others(self):
+        """Both forms of each method, over several steps."""
+        for name in support_optim.OPTIMIZERS:
+            cls, options = support_optim.OPTIMIZERS[name]
+            ends = []
+            for differentiable in (False, True):
+                p = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64).clone()
+                optimizer = getattr(optim, cls)([p], differentiable=differentiable, **options)
+                for step in range(5):
+                    p.grad = torch.tensor([support_optim.gradient(step, i) for i in range(3)], dtype=torch.float64)
+                    optimizer.step()
+                ends.append((p.tolist(), {k: v.tolist() for k, v in optimizer.state[p].items()}))
+            with self.subTest(name):
+                self.assert_near(ends[0][0], ends[1][0])
+                self.assertEqual(list(ends[0][1]), list(ends[1][1]))
+                for key in ends[0][1]:
+                    self.assert_near(ends[0][1][key], ends[1][1][key])
+
+    def test_capturable_needs_a_device(self):
+        for cls in (optim.Adam, optim.RMSprop, optim.Adadelta, optim.NAdam, optim.ASGD):
+            optimizer = cls([parameter(1.0, grad=[1.0])], lr=0.1, capturable=True)
+            with self.assertRaisesRegex(AssertionError, "If capturable=True, params.* must be on supported devices"):
+                optimizer.step()
+
+    def test_sparse_adam_says_what_it_cannot(self):
+        optimizer = optim.SparseAdam([parameter(1.0)])
+        optimizer.step()  # nothing has a gradient
+        optimizer.param_groups[0]["params"][0].grad = torch.ones(1)
+        with self.assertRaisesRegex(RuntimeError, "SparseAdam does not support dense gradients"):
+            optimizer.step()
+
+    def test_averaged_model_and_update_bn(self):
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2, momentum=0.3))
+        averaged = optim.swa_utils.AveragedModel(model)
+        for value in (1.0, 2.0, 6.0):
+            with torch.no_grad():
+                model[0].weight.fill_(value)
+            averaged.update_parameters(model)
+        self.assertEqual(averaged.module[0].weight.tolist(), [[3.0, 3.0], [3.0, 3.0]])
+        self.assertEqual(averaged.n_averaged.item(), 3)
+        averaged.eval()
+        optim.swa_utils.update_bn([torch.ones(2, 2), (torch.zeros(2, 2), "target")], averaged)
+        self.assertEqual(averaged.module[1].num_batches_tracked.item(), 2)
+        self.assertEqual((averaged.module[1].momentum, averaged.training), (0.3, False))
+        bias = averaged.module[0].bias
+        self.assert_near(averaged.module[1].running_mean.tolist(), (bias + 3.0).tolist())
+
+    def test_cyclic_momentum_of_tensors(self):
+        """Neither the tensors that were given nor max_momentum change."""
+        for make in (optim.lr_scheduler.OneCycleLR, optim.lr_scheduler.CyclicLR):
+            low, high, first = torch.tensor(0.8), torch.tensor(0.95), torch.tensor(0.9)
+            optimizer = optim.SGD([parameter(1.0)], lr=torch.tensor(0.1), momentum=first)
+            rates = (0.5, 20) if make is optim.lr_scheduler.OneCycleLR else (0.01, 0.3, 5)
+            scheduler = make(optimizer, *rates, base_momentum=low, max_momentum=high)
+            for _ in range(6):
+                optimizer.step()
+                scheduler.step()
+            group = optimizer.param_groups[0]
+            kept = [low.item(), high.item(), first.item(), float(group["max_momentum"])]
+            self.assert_near(kept, [0.8, 0.95, 0.9, 0.95])
+            self.assertLess(float(group["momentum"]), 0.95)
+
     def test_all_goldens_are_run(self):
         self.assertEqual(set(GOLDENS), set(support_optim.OPTIMIZERS))
+        self.assertEqual(set(ALL_GOLDENS["lbfgs"]), set(support_optim.LBFGS))
+        self.assertEqual(set(ALL_GOLDENS["differentiable"]), set(support_optim.OPTIMIZERS))
 
     def test_float64_and_mixed_types(self):
-        for cls in (optim.SGD, optim.Adam, optim.AdamW, optim.RMSprop, optim.Adagrad):
+        for cls in CLASSES:
             p = torch.nn.Parameter(torch.tensor([1.0], dtype=torch.float64))
             q = torch.nn.Parameter(torch.tensor([1.0]))
             p.grad, q.grad = torch.ones(1, dtype=torch.float64), torch.ones(1)
@@ -288,8 +372,6 @@ class Groups(unittest.TestCase):
                 cls(p, fused=True, foreach=True)
             with self.assertRaisesRegex(RuntimeError, "`fused` does not support `differentiable`"):
                 cls(p, fused=True, differentiable=True)
-            with self.assertRaisesRegex(NotImplementedError, "differentiable"):
-                cls(p, differentiable=True)
             cls(p, fused=True)
             cls(p, foreach=True)
 

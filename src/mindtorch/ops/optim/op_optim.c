@@ -10,7 +10,10 @@
  */
 #include "base/alloc.h"
 #include "mindtorch/ops/nn/op_nn_support.h"
+#include "mindtorch/ops/optim/nadam_mu.h"
 #include "mindtorch/ops/view/view_geometry.h"
+
+#include <math.h>
 
 enum {
     PARAMETERS = 0,
@@ -200,6 +203,13 @@ int mt__run__fused_sgd_(mt__call *call)
     return run_step(call, 3, momentum ? 7U : 3U, &args);
 }
 
+static int check_count(const mt__call *call, int64_t count)
+{
+    return count >= 1 ? MT_OK
+                      : mtb_fail(MT_EVALUE, "%s(): step counts from 1, got %lld", mt__op_name(call),
+                                 (long long)count);
+}
+
 static int run_adam(mt__call *call, uint16_t code)
 {
     enum {
@@ -219,10 +229,7 @@ static int run_adam(mt__call *call, uint16_t code)
         MT_SCALARS(real_argument(call, LR), real_argument(call, BETA1), real_argument(call, BETA2),
                    real_argument(call, EPS), real_argument(call, WEIGHT_DECAY)),
     };
-    if (args.ints[0] < 1) {
-        return mtb_fail(MT_EVALUE, "%s(): step counts from 1, got %lld", mt__op_name(call),
-                        (long long)args.ints[0]);
-    }
+    MT_TRY(check_count(call, args.ints[0]));
     return run_step(call, 5, mt__arg_bool(call, AMSGRAD) ? 31U : 15U, &args);
 }
 
@@ -268,9 +275,124 @@ int mt__run__fused_adagrad_(mt__call *call)
         MT_SCALARS(real_argument(call, LR), real_argument(call, LR_DECAY),
                    real_argument(call, WEIGHT_DECAY), real_argument(call, EPS)),
     };
-    if (args.ints[0] < 1) {
-        return mtb_fail(MT_EVALUE, "%s(): step counts from 1, got %lld", mt__op_name(call),
-                        (long long)args.ints[0]);
-    }
+    MT_TRY(check_count(call, args.ints[0]));
     return run_step(call, 3, 7U, &args);
+}
+
+int mt__run__fused_adadelta_(mt__call *call)
+{
+    enum {
+        LR = 4,
+        RHO,
+        EPS,
+        WEIGHT_DECAY,
+        MAXIMIZE
+    };
+    mt__kernel_args args = {
+        .kernel = MT_KERNEL_ADADELTA,
+        MT_INTS(mt__arg_bool(call, MAXIMIZE)),
+        MT_SCALARS(real_argument(call, LR), real_argument(call, RHO), real_argument(call, EPS),
+                   real_argument(call, WEIGHT_DECAY)),
+    };
+    return run_step(call, 4, 15U, &args);
+}
+
+/* Arguments of _fused_adamax_, and the first ones of _fused_nadam_ and _fused_radam_. */
+enum {
+    AVG_STEP = 4,
+    AVG_LR,
+    AVG_BETA1,
+    AVG_BETA2,
+    AVG_WEIGHT_DECAY,
+    AVG_EPS,
+    AVG_OTHERS
+};
+
+static int run_averaging(mt__call *call, mt__kernel_args *args, uint32_t maximize)
+{
+    args->n_ints = 2;
+    args->ints[0] = mt__arg_int(call, AVG_STEP);
+    args->ints[1] = mt__arg_bool(call, maximize);
+    MT_TRY(check_count(call, args->ints[0]));
+    const uint32_t from[] = {AVG_LR, AVG_BETA1, AVG_BETA2, AVG_EPS, AVG_WEIGHT_DECAY};
+    for (uint32_t i = 0; i < MT_COUNT(from); i++) {
+        args->scalars[i] = real_argument(call, from[i]);
+    }
+    args->n_scalars = args->n_scalars < MT_COUNT(from) ? MT_COUNT(from) : args->n_scalars;
+    return run_step(call, 4, 15U, args);
+}
+
+int mt__run__fused_adamax_(mt__call *call)
+{
+    mt__kernel_args args = {.kernel = MT_KERNEL_ADAMAX};
+    return run_averaging(call, &args, AVG_OTHERS);
+}
+
+double mt__nadam_mu(double beta1, double momentum_decay, int64_t count)
+{
+    return beta1 * (1 - 0.5 * pow(0.96, (double)count * momentum_decay));
+}
+
+int mt__run__fused_nadam_(mt__call *call)
+{
+    enum {
+        MOMENTUM_DECAY = AVG_OTHERS,
+        MU_PRODUCT,
+        DECOUPLED,
+        MAXIMIZE
+    };
+    double lr = mt__arg_real(call, AVG_LR), beta1 = mt__arg_real(call, AVG_BETA1);
+    double decay = mt__arg_real(call, MOMENTUM_DECAY);
+    double product = mt__arg_real(call, MU_PRODUCT);
+    int64_t count = mt__arg_int(call, AVG_STEP);
+    double mu = mt__nadam_mu(beta1, decay, count);
+    double next = mt__nadam_mu(beta1, decay, count + 1);
+    mt__kernel_args args = {
+        .kernel = MT_KERNEL_NADAM, .code = mt__arg_bool(call, DECOUPLED) ? 1 : 0, .n_scalars = 7};
+    args.scalars[5] = mt_real(lr * (1 - mu) / (1 - product));
+    args.scalars[6] = mt_real(lr * next / (1 - product * next));
+    return run_averaging(call, &args, MAXIMIZE);
+}
+
+int mt__run__fused_radam_(mt__call *call)
+{
+    mt__kernel_args args = {.kernel = MT_KERNEL_RADAM,
+                            .code = mt__arg_bool(call, AVG_OTHERS) ? 1 : 0};
+    return run_averaging(call, &args, AVG_OTHERS + 1);
+}
+
+int mt__run__fused_asgd_(mt__call *call)
+{
+    enum {
+        LAMBD = 3,
+        ETA,
+        MU,
+        WEIGHT_DECAY,
+        MAXIMIZE
+    };
+    mt__kernel_args args = {
+        .kernel = MT_KERNEL_ASGD,
+        MT_INTS(mt__arg_bool(call, MAXIMIZE)),
+        MT_SCALARS(real_argument(call, LAMBD), real_argument(call, ETA), real_argument(call, MU),
+                   real_argument(call, WEIGHT_DECAY)),
+    };
+    return run_step(call, 3, 7U, &args);
+}
+
+int mt__run__fused_rprop_(mt__call *call)
+{
+    enum {
+        ETAMINUS = 4,
+        ETAPLUS,
+        SMALLEST,
+        LARGEST,
+        MAXIMIZE
+    };
+    mt__kernel_args args = {
+        .kernel = MT_KERNEL_RPROP,
+        MT_INTS(mt__arg_bool(call, MAXIMIZE)),
+        MT_SCALARS(real_argument(call, ETAMINUS), real_argument(call, ETAPLUS),
+                   real_argument(call, SMALLEST), real_argument(call, LARGEST)),
+    };
+    return run_step(call, 4, 15U, &args);
 }

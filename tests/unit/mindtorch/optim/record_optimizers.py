@@ -12,7 +12,9 @@ import math
 import torch
 
 KINDS = {"SGD": torch.optim.SGD, "ADAM": torch.optim.Adam, "ADAMW": torch.optim.AdamW,
-         "RMSPROP": torch.optim.RMSprop, "ADAGRAD": torch.optim.Adagrad}
+         "RMSPROP": torch.optim.RMSprop, "ADAGRAD": torch.optim.Adagrad,
+         "ADADELTA": torch.optim.Adadelta, "ADAMAX": torch.optim.Adamax, "NADAM": torch.optim.NAdam,
+         "RADAM": torch.optim.RAdam, "ASGD": torch.optim.ASGD, "RPROP": torch.optim.Rprop}
 FIELDS = {"betas": None, "initial_accumulator_value": "initial_accumulator"}
 CASES = [
     ("sgd_defaults", "SGD", {}),
@@ -49,6 +51,27 @@ CASES = [
     ("adagrad_initial", "ADAGRAD", {"lr": 0.1, "initial_accumulator_value": 0.5, "eps": 0.01}),
     ("adagrad_weight_decay", "ADAGRAD", {"lr": 0.1, "weight_decay": 0.2}),
     ("adagrad_maximize", "ADAGRAD", {"lr": 0.1, "maximize": True}),
+    ("adadelta_defaults", "ADADELTA", {}),
+    ("adadelta_all", "ADADELTA", {"lr": 0.5, "rho": 0.7, "eps": 0.01, "weight_decay": 0.1,
+                                  "maximize": True}),
+    ("adamax_defaults", "ADAMAX", {}),
+    ("adamax_all", "ADAMAX", {"lr": 0.05, "betas": (0.7, 0.8), "eps": 0.1, "weight_decay": 0.1,
+                              "maximize": True}),
+    ("nadam_defaults", "NADAM", {}),
+    ("nadam_decoupled", "NADAM", {"lr": 0.05, "weight_decay": 0.3, "decoupled_weight_decay": True}),
+    ("nadam_all", "NADAM", {"lr": 0.05, "betas": (0.7, 0.8), "eps": 0.1, "weight_decay": 0.1,
+                            "momentum_decay": 0.2, "maximize": True}),
+    ("radam_defaults", "RADAM", {}),
+    ("radam_rectified", "RADAM", {"lr": 0.05, "betas": (0.5, 0.99)}),
+    ("radam_decoupled", "RADAM", {"lr": 0.05, "weight_decay": 0.3, "decoupled_weight_decay": True}),
+    ("radam_all", "RADAM", {"lr": 0.05, "betas": (0.7, 0.8), "eps": 0.1, "weight_decay": 0.1,
+                            "maximize": True}),
+    ("asgd_defaults", "ASGD", {}),
+    ("asgd_all", "ASGD", {"lr": 0.1, "lambd": 0.1, "alpha": 0.5, "t0": 1.0, "weight_decay": 0.1,
+                          "maximize": True}),
+    ("rprop_defaults", "RPROP", {}),
+    ("rprop_all", "RPROP", {"lr": 0.3, "etas": (0.3, 1.7), "step_sizes": (0.02, 0.4),
+                            "maximize": True}),
 ]
 
 
@@ -73,6 +96,9 @@ def fields(options):
     for key, value in options.items():
         if key == "betas":
             out += [f"o->beta1 = {value[0]!r}", f"o->beta2 = {value[1]!r}"]
+        elif key in ("etas", "step_sizes"):
+            names = ("etaminus", "etaplus") if key == "etas" else ("step_size_min", "step_size_max")
+            out += [f"o->{name} = {number!r}" for name, number in zip(names, value)]
         else:
             text = str(value).lower() if isinstance(value, bool) else repr(value)
             out.append(f"o->{FIELDS.get(key, key)} = {text}")

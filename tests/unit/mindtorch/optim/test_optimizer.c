@@ -102,6 +102,12 @@ TEST(optimizer_state_has_torchs_names)
         {MT_OPTIMIZER_ADAMW, {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}},
         {MT_OPTIMIZER_RMSPROP, {"square_avg", "momentum_buffer", "grad_avg"}},
         {MT_OPTIMIZER_ADAGRAD, {"sum"}},
+        {MT_OPTIMIZER_ADADELTA, {"square_avg", "acc_delta"}},
+        {MT_OPTIMIZER_ADAMAX, {"exp_avg", "exp_inf"}},
+        {MT_OPTIMIZER_NADAM, {"exp_avg", "exp_avg_sq"}},
+        {MT_OPTIMIZER_RADAM, {"exp_avg", "exp_avg_sq"}},
+        {MT_OPTIMIZER_ASGD, {"ax"}},
+        {MT_OPTIMIZER_RPROP, {"prev", "step_size"}},
     };
     for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
         mt_tensor *parameters[2];
@@ -223,6 +229,15 @@ TEST(optimizer_refuses_options_in_torchs_words)
         {MT_OPTIMIZER_ADAGRAD, FIELD(initial_accumulator), -1.0,
          "Invalid initial_accumulator_value value: -1.0"},
         {MT_OPTIMIZER_ADAGRAD, FIELD(eps), -1.0, "Invalid epsilon value: -1.0"},
+        {MT_OPTIMIZER_ADADELTA, FIELD(rho), 1.5, "Invalid rho value: 1.5"},
+        {MT_OPTIMIZER_ADADELTA, FIELD(eps), -1.0, "Invalid epsilon value: -1.0"},
+        {MT_OPTIMIZER_ADADELTA, FIELD(weight_decay), -1.0, "Invalid weight_decay value: -1.0"},
+        {MT_OPTIMIZER_ADAMAX, FIELD(beta1), 1.0, "Invalid beta parameter at index 0: 1.0"},
+        {MT_OPTIMIZER_NADAM, FIELD(beta2), 1.0, "Invalid beta parameter at index 1: 1.0"},
+        {MT_OPTIMIZER_NADAM, FIELD(momentum_decay), -1.0, "Invalid momentum_decay value: -1.0"},
+        {MT_OPTIMIZER_RADAM, FIELD(lr), -1.0, "Invalid learning rate: -1.0"},
+        {MT_OPTIMIZER_ASGD, FIELD(weight_decay), -1.0, "Invalid weight_decay value: -1.0"},
+        {MT_OPTIMIZER_RPROP, FIELD(etaminus), 1.5, "Invalid eta values: 1.5, 1.2"},
     };
 #undef FIELD
     mt_tensor *parameters[2];

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NAdam: Adam with Nesterov's momentum, which grows from step to step."""
+
+import mindtorch_v2 as torch
+
+from .optimizer import _AlikeOptimizer, _check_betas, _check_lr, _check_not_negative
+
+__all__ = ["NAdam"]
+
+
+def momentum_of(beta1, momentum_decay, count):
+    """The momentum of a step."""
+    return beta1 * (1.0 - 0.5 * 0.96 ** (count * momentum_decay))
+
+
+class NAdam(_AlikeOptimizer):
+    """mu_product of a state is the product of the momentums of all its steps."""
+
+    _alike = ("exp_avg", "exp_avg_sq")
+    _counted = "params, mu_products and state_steps"
+
+    def __init__(
+        self,
+        params,
+        lr=2e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        momentum_decay=4e-3,
+        decoupled_weight_decay=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+    ):
+        _check_lr(lr)
+        _check_not_negative(epsilon=eps)
+        _check_betas(betas)
+        _check_not_negative(weight_decay=weight_decay, momentum_decay=momentum_decay)
+        super().__init__(
+            params,
+            dict(
+                lr=lr,
+                betas=betas,
+                eps=eps,
+                weight_decay=weight_decay,
+                momentum_decay=momentum_decay,
+                decoupled_weight_decay=decoupled_weight_decay,
+                maximize=maximize,
+                foreach=foreach,
+                capturable=capturable,
+                differentiable=differentiable,
+            ),
+        )
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self._setdefaults(
+            maximize=False, foreach=None, capturable=False, differentiable=False, decoupled_weight_decay=False
+        )
+        self._tensor_steps()
+        for kept in self.state.values():
+            if "mu_product" in kept and not isinstance(kept["mu_product"], torch.Tensor):
+                kept["mu_product"] = self._tensor_step(kept["mu_product"])
+
+    def _begin_numbers(self, state, group):
+        state["mu_product"] = self._tensor_step(1.0)
+
+    def _numbers(self, state, group, count):
+        mu = momentum_of(float(group["betas"][0]), float(group["momentum_decay"]), count)
+        return (state["mu_product"] * mu).item()
+
+    def _after(self, state, group, count):
+        state["mu_product"].mul_(momentum_of(float(group["betas"][0]), float(group["momentum_decay"]), count))
+
+    def _fused(self, group, count, numbers, *lists):
+        torch._C.ops._fused_nadam_(
+            *lists,
+            count,
+            lr=float(group["lr"]),
+            beta1=float(group["betas"][0]),
+            beta2=float(group["betas"][1]),
+            weight_decay=float(group["weight_decay"]),
+            eps=float(group["eps"]),
+            momentum_decay=float(group["momentum_decay"]),
+            mu_product=numbers,
+            decoupled_weight_decay=group["decoupled_weight_decay"],
+            maximize=group["maximize"],
+        )

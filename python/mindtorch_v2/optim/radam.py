@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RAdam: Adam that does not divide by averages of squares before they are good ones."""
+
+import mindtorch_v2 as torch
+
+from .optimizer import _AlikeOptimizer, _check_betas, _check_lr, _check_not_negative
+
+__all__ = ["RAdam"]
+
+
+class RAdam(_AlikeOptimizer):
+    """The first steps are those of momentum alone; later ones are shortened by their uncertainty."""
+
+    _alike = ("exp_avg", "exp_avg_sq")
+
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        decoupled_weight_decay=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+    ):
+        _check_lr(lr)
+        _check_not_negative(epsilon=eps)
+        _check_betas(betas)
+        _check_not_negative(weight_decay=weight_decay)
+        super().__init__(
+            params,
+            dict(
+                lr=lr,
+                betas=betas,
+                eps=eps,
+                weight_decay=weight_decay,
+                maximize=maximize,
+                foreach=foreach,
+                capturable=capturable,
+                decoupled_weight_decay=decoupled_weight_decay,
+                differentiable=differentiable,
+            ),
+        )
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self._setdefaults(
+            foreach=None, maximize=False, differentiable=False, decoupled_weight_decay=False, capturable=False
+        )
+        self._tensor_steps()
+
+    def _fused(self, group, count, numbers, *lists):
+        torch._C.ops._fused_radam_(
+            *lists,
+            count,
+            lr=float(group["lr"]),
+            beta1=float(group["betas"][0]),
+            beta2=float(group["betas"][1]),
+            weight_decay=float(group["weight_decay"]),
+            eps=float(group["eps"]),
+            decoupled_weight_decay=group["decoupled_weight_decay"],
+            maximize=group["maximize"],
+        )
