@@ -37,7 +37,7 @@ typedef struct value {
 
 /* What tensors share: an address of memory, or a version. */
 typedef struct shared {
-    uint64_t head[4]; /* object_head bytes of it, then the number */
+    uint64_t head[5]; /* object_head bytes of it, then the number */
 } shared;
 
 typedef struct tensor {
