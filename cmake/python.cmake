@@ -81,7 +81,7 @@ sys.exit(main())
 # ---- what a wheel holds --------------------------------------------------------------------------
 foreach(package IN ITEMS mtprof mindtorch_v2)
   install(DIRECTORY python/${package} DESTINATION . COMPONENT python EXCLUDE_FROM_ALL
-          FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed" PATTERN "*.cpp"
+          FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed"
           PATTERN "__pycache__" EXCLUDE)
 endforeach()
 install(TARGETS py_mtprof mtprof mtprof_torch LIBRARY DESTINATION mtprof NAMELINK_SKIP COMPONENT python

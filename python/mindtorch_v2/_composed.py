@@ -150,18 +150,6 @@ def _real(input):
     return input if input.is_floating_point() else input.to(_C.get_default_dtype())
 
 
-def exp2(input):
-    """2 to the power of each element."""
-    return _ops.pow(2.0, _real(input))
-
-
-def frac(input):
-    """The fractional part."""
-    if not input.is_floating_point():
-        raise NotImplementedError(f"\"frac_cpu\" not implemented for '{_title(input)}'")
-    return input - _ops.trunc(input)
-
-
 def logit(input, eps=None):
     """log(x / (1 - x))."""
     input = _real(input)
@@ -178,11 +166,6 @@ def deg2rad(input):
 def rad2deg(input):
     """Radians as degrees."""
     return _real(input) * (180 / math.pi)
-
-
-def sgn(input):
-    """-1, 0 or 1."""
-    return _ops.sign(input)
 
 
 def vdot(input, other):
@@ -216,7 +199,7 @@ def fill(input, value):
 # ---- in place: ops without such a row write their result back ----
 
 _IN_PLACE = """
-    floor ceil round trunc sin cos tan erf expm1 log1p log2 log10 sign square eq ne lt le gt ge fmod
+    eq ne lt le gt ge greater greater_equal less less_equal not_equal
     bitwise_not logical_and logical_or logical_xor logical_not tril triu addmm baddbmm
 """.split()
 
@@ -288,10 +271,10 @@ def _as_subclass(self, cls):
 
 FUNCTIONS = {function.__name__: function for function in (
     unique, bincount, isin, take, take_along_dim, tensor_split, diff, tril_indices, triu_indices,
-    randint_like, exp2, frac, logit, deg2rad, rad2deg, sgn, vdot,
+    randint_like, logit, deg2rad, rad2deg, vdot,
     nansum, kron, fill)}
 METHODS = {name: FUNCTIONS[name] for name in """
-    unique bincount take take_along_dim tensor_split diff exp2 frac logit deg2rad rad2deg sgn vdot nansum kron
+    unique bincount take take_along_dim tensor_split diff logit deg2rad rad2deg vdot nansum kron
 """.split()}
 METHODS.update({f"{name}_": _in_place(name) for name in _IN_PLACE})
 METHODS.update({f"{name}_": _running_in_place(name) for name in ("cumsum", "cumprod")})

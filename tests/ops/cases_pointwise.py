@@ -279,6 +279,119 @@ def bitwise(g):
     yield Case((g.mask((3,)), g.array((3,))), {}, reference)
 
 
+SHIFTS = "bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__", "__ilshift__", "__irshift__"
+
+
+@cases(*SHIFTS, dtypes=ALL)
+def shifts(g):
+    left = "_l" in g.op or "_il" in g.op
+    if not g.integer:
+        yield Bad((g.array((2,)), g.array((2,))), "NotImplementedError",
+                  f"\"{'l' if left else 'r'}shift_cpu\" not implemented for")
+        return
+    reference = np.left_shift if left else np.right_shift
+    yield Case((g.array((3, 4)), g.array((4,), 0, 5)), {}, reference)
+    yield Case((g.array((3, 4)), 2), {}, lambda a, b: reference(a, np.asarray(b, a.dtype)))
+    bits = np.iinfo(g.dtype).bits
+    too_far = g.cast([bits, bits + 1, 100] if g.dtype == "uint8" else [bits, -1, 100])
+    values = g.cast([5, 8, 3] if g.dtype == "uint8" else [5, -8, -1])
+    yield Case((values, too_far), {}, lambda a, b: np.zeros_like(a) if left else np.where(a < 0, -1, 0).astype(a.dtype),
+               note="by all bits or less than 0")
+
+
+@cases("gcd", "lcm", dtypes=ALL)
+def divisors(g):
+    if not g.integer:
+        yield Bad((g.array((2,)), g.array((2,))), "NotImplementedError", f"\"{name(g)}_cpu\" not implemented for")
+        return
+    reference = getattr(np, name(g))
+    yield Case((g.array((3, 4), 0, 9), g.array((4,), 0, 9)), {}, reference)
+    if g.dtype != "uint8":
+        yield Case((g.cast([-4, 0, 12, 0, -7]), g.cast([6, -3, -18, 0, 7])), {}, reference)
+
+
+@cases("fmax", "fmin", dtypes=ALL)
+def extreme_but_nan(g):
+    reference = getattr(np, name(g))
+    yield Case((g.array((3, 4)), g.array((4,))), {}, reference)
+    yield Case((g.array((3, 1)), g.array((1, 4))), {}, reference)
+    if g.floating:
+        a, b = [NAN, 1.0, NAN, INF, -INF], [2.0, NAN, NAN, 1.0, 1.0]
+        yield Case((g.cast(a), g.cast(b)), {}, reference, grad=False)
+
+
+@cases("heaviside", dtypes=ALL)
+def heaviside(g):
+    yield Case((g.array((3, 4), *((-1, 1) if g.integer and g.dtype != "uint8" else (0, 1) if g.integer else ())),
+                g.array((4,))), {}, lambda a, b: np.where(a == 0, b, (a > 0).astype(b.dtype)), grad=False)
+    if g.floating:
+        yield Case((g.cast([NAN, 0.0, -0.0, -1.0, 2.0]), g.cast([5.0, 6.0, 7.0, 8.0, 9.0])), {},
+                   lambda a, b: np.where(a == 0, b, (a > 0).astype(b.dtype)), grad=False)
+        yield Bad((g.array((2,)), g.other("int64", (2,))), "RuntimeError", "tensors with different dtypes")
+
+
+@cases("nextafter", "logaddexp2", dtypes=ALL)
+def neighbours(g):
+    if not g.floating:
+        yield Bad((g.array((2,)), g.array((2,))), "NotImplementedError", f"\"{name(g)}_cpu\" not implemented for")
+        return
+    reference = getattr(np, name(g))
+    smooth = name(g) == "logaddexp2"
+    yield Case((g.array((3, 4)), g.array((4,))), {}, reference, grad=smooth, double=smooth)
+    corner = g.cast([1.0, -1.0, 0.0, INF, NAN, 1.0])
+    yield Case((corner, g.cast([2.0, -3.0, 1.0, INF, 1.0, NAN])), {}, reference, grad=False)
+
+
+@cases("ldexp")
+def ldexp(g):
+    for shape, other in (((3, 4), (4,)), ((0, 3), (3,)), ((), ())):
+        yield Case((g.array(shape), g.array(other)), {}, lambda a, b: a * np.exp2(b))
+    yield Case((g.array((3,)), g.other("int64", (3,), -3, 9)), {}, lambda a, b: a * np.exp2(b.astype(a.dtype)))
+
+
+@cases("float_power")
+def float_power(g):
+    def reference(a, b):
+        return np.float_power(a, b)
+
+    if g.op.endswith("_") and g.dtype == "float32":
+        yield Bad((g.array((2,)), 2), "RuntimeError", "has dtype Float but the operation's result requires dtype Double")
+        return
+    for shape, other in (((3, 4), (4,)), ((0, 3), (3,)), ((), ())):
+        yield Case((g.positive(shape), g.array(other)), {}, reference, result="float64")
+    yield Case((g.positive((3, 4)), 2), {}, reference, result="float64")
+    if not g.op.endswith("_"):
+        yield Case((2, g.array((3,))), {}, reference, result="float64")
+
+
+@cases("frac", dtypes=ALL)
+def frac(g):
+    if not g.floating:
+        yield Bad((g.array((2,)),), "NotImplementedError", "\"frac_cpu\" not implemented for")
+        return
+    yield Case((g.cast(g.rng.integers(-9, 9, (3, 4)) + 0.25),), {}, lambda a: a - np.trunc(a))
+
+
+@cases("sinc", dtypes=ALL, skip={"extremes": {kind: "pi x is rounded, which of large x leaves no angle"
+                                               for kind in ("large", "mean")}})
+def sinc(g):
+    yield Case((g.away((3, 4)),), {}, lambda a: np.sinc(floating(a)), double=True, atol=1e-6 if g.integer else None)
+    if g.floating:
+        yield Case((g.cast([0.0, -0.0, NAN, INF, -INF, 0.5]),), {}, np.sinc, grad=False)
+
+
+@cases("sgn", dtypes=ALL)
+def sgn(g):
+    yield Case((g.away((3, 4)),), {}, (lambda a: a) if g.is_bool else np.sign)
+
+
+@cases("signbit", dtypes=ALL)
+def signbit(g):
+    yield Case((g.array((3, 4)),), {}, (lambda a: a < 0) if not g.floating else np.signbit)
+    if g.floating:
+        yield Case((corners(g),), {}, np.signbit)
+
+
 @cases("logical_not", "isnan", "isinf", "isfinite", dtypes=ALL)
 def classify(g):
     reference = getattr(np, name(g))
@@ -323,7 +436,7 @@ def square(g):
 
 
 # name: (reference, where it is tried, whether its own derivative is smooth there)
-ANYWHERE, ABOVE_0, ABOVE_MINUS_1, NOT_0 = range(4)
+ANYWHERE, ABOVE_0, ABOVE_MINUS_1, NOT_0, INSIDE_1, ABOVE_1 = range(6)
 FUNCTIONS = {
     "reciprocal": (np.reciprocal, NOT_0), "sqrt": (np.sqrt, ABOVE_0),
     "rsqrt": (lambda a: 1 / np.sqrt(a), ABOVE_0), "exp": (np.exp, ANYWHERE),
@@ -331,6 +444,9 @@ FUNCTIONS = {
     "log2": (np.log2, ABOVE_0), "log10": (np.log10, ABOVE_0), "sin": (np.sin, ANYWHERE),
     "cos": (np.cos, ANYWHERE), "tan": (np.tan, ABOVE_MINUS_1), "tanh": (np.tanh, ANYWHERE),
     "sigmoid": (lambda a: 1 / (1 + np.exp(-a)), ANYWHERE), "erf": (erf, ANYWHERE),
+    "asin": (np.arcsin, INSIDE_1), "acos": (np.arccos, INSIDE_1), "atan": (np.arctan, ANYWHERE),
+    "asinh": (np.arcsinh, ANYWHERE), "acosh": (np.arccosh, ABOVE_1), "atanh": (np.arctanh, INSIDE_1),
+    "exp2": (np.exp2, ANYWHERE),
     "erfc": (erfc, ANYWHERE), "sinh": (np.sinh, ANYWHERE), "cosh": (np.cosh, ANYWHERE),
 }
 
@@ -342,6 +458,11 @@ def functions(g):
         x = g.positive((3, 4))
     elif domain == ABOVE_MINUS_1:
         x = g.array((3, 4), *((-0.7, 1.3) if g.floating else (0, 9)))
+    elif domain == INSIDE_1:
+        x = g.array((3, 4), *((-0.8, 0.8) if g.floating else (0, 0)))
+    elif domain == ABOVE_1:
+        x = g.array((3, 4), *((1.2, 9.0) if g.floating else (1, 9)))
+        x = np.ones_like(x) if g.is_bool else x
     else:
         x = g.away((3, 4)) if domain == NOT_0 else g.array((3, 4))
     yield Case((x,), {}, lambda a: function(floating(a)), double=True, rtol=1e-4 if not g.floating

@@ -242,15 +242,16 @@ static PyObject *bits(operator_op which, operator_op turned, tensor_binary *agai
     return operator_call(turned, values, 2);
 }
 
-static PyObject *no_shift(const char *name, tensor_binary *again, PyObject *a, PyObject *b)
+/* torch shows `of_number` for a number in front. */
+static PyObject *shift(operator_op which, operator_op of_number, tensor_binary *again, PyObject *a,
+                       PyObject *b)
 {
     mt_value values[2];
     PyObject *answer = NULL;
     if (!operands_of(again, a, b, values, &answer)) {
         return answer;
     }
-    PyErr_Format(PyExc_NotImplementedError, "Tensor.%s: shifts are not implemented", name);
-    return NULL;
+    return operator_call(is_tensor(&values[0]) ? which : of_number, values, 2);
 }
 
 /* An op that writes its first argument: the answer is `self` itself (PYT1). */

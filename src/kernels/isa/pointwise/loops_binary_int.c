@@ -7,19 +7,26 @@
 #include "kernels/isa/pointwise/loop_body.h"
 
 /* X(code, type, expression); W is the type without sign in which sums do not overflow. */
-#define ARITHMETIC(X, T, W)                                \
-    X(ADD, T, s1 == 1 ? (W)x + (W)y : (W)x + (W)s1 * (W)y) \
-    X(SUB, T, s1 == 1 ? (W)x - (W)y : (W)x - (W)s1 * (W)y) \
-    X(MUL, T, (W)x *(W)y)                                  \
-    X(FLOOR_DIV, T, floor_div_##T(x, y, &flags))           \
-    X(TRUNC_DIV, T, trunc_div_##T(x, y, &flags))           \
-    X(REMAINDER, T, remainder_##T(x, y, &flags))           \
-    X(FMOD, T, fmod_##T(x, y, &flags))                     \
-    X(POW, T, power_##T(x, y))                             \
-    X(MAXIMUM, T, x > y ? x : y)                           \
-    X(MINIMUM, T, x < y ? x : y)                           \
-    X(BITWISE_AND, T, x &y)                                \
-    X(BITWISE_OR, T, x | y)                                \
+#define ARITHMETIC(X, T, W)                                                \
+    X(ADD, T, s1 == 1 ? (W)x + (W)y : (W)x + (W)s1 * (W)y)                 \
+    X(SUB, T, s1 == 1 ? (W)x - (W)y : (W)x - (W)s1 * (W)y)                 \
+    X(MUL, T, (W)x *(W)y)                                                  \
+    X(FLOOR_DIV, T, floor_div_##T(x, y, &flags))                           \
+    X(TRUNC_DIV, T, trunc_div_##T(x, y, &flags))                           \
+    X(REMAINDER, T, remainder_##T(x, y, &flags))                           \
+    X(FMOD, T, fmod_##T(x, y, &flags))                                     \
+    X(POW, T, power_##T(x, y))                                             \
+    X(MAXIMUM, T, x > y ? x : y)                                           \
+    X(MINIMUM, T, x < y ? x : y)                                           \
+    X(FMAX, T, x > y ? x : y)                                              \
+    X(FMIN, T, x < y ? x : y)                                              \
+    X(HEAVISIDE, T, x == 0 ? y : (x > 0 ? 1 : 0))                          \
+    X(GCD, T, gcd_##T(x, y))                                               \
+    X(LCM, T, lcm_##T(x, y))                                               \
+    X(LEFT_SHIFT, T, SHIFTABLE(T, y) ? (W)x << y : 0)                      \
+    X(RIGHT_SHIFT, T, x >> (SHIFTABLE(T, y) ? y : (T)(8 * sizeof(T) - 1))) \
+    X(BITWISE_AND, T, x &y)                                                \
+    X(BITWISE_OR, T, x | y)                                                \
     X(BITWISE_XOR, T, x ^ y)
 
 /* The power of a base without sign, which wraps as torch's does. */
@@ -32,6 +39,35 @@ static uint64_t power(uint64_t base, uint64_t exponent)
     }
     return result;
 }
+
+#define SHIFTABLE(T, by) ((uint64_t)(by) < 8 * sizeof(T))
+
+/* Of the absolute values; the smallest number has none, and its magnitude wraps to itself. */
+static uint64_t gcd(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+#define DIVISORS(T, MAGNITUDE)                                              \
+    MT_INLINE T gcd_##T(T x, T y)                                           \
+    {                                                                       \
+        return (T)gcd(MAGNITUDE(x), MAGNITUDE(y));                          \
+    }                                                                       \
+    MT_INLINE T lcm_##T(T x, T y)                                           \
+    {                                                                       \
+        uint64_t common = gcd(MAGNITUDE(x), MAGNITUDE(y));                  \
+        return (T)(common == 0 ? 0 : MAGNITUDE(x) / common * MAGNITUDE(y)); \
+    }
+
+#define SIGNED_MAGNITUDE(x) ((x) < 0 ? (uint64_t)0 - (uint64_t)(x) : (uint64_t)(x))
+DIVISORS(uint8_t, (uint64_t))
+DIVISORS(int32_t, SIGNED_MAGNITUDE)
+DIVISORS(int64_t, SIGNED_MAGNITUDE)
 
 #define DIVISION(T, W)                                                    \
     MT_INLINE T trunc_div_##T(T x, T y, uint32_t *flags)                  \
@@ -118,6 +154,9 @@ mt__loop_fn *const MT_ISA(mt__binary_bool)[MT_BINARY_COUNT] = {
     [MT_BINARY_MUL] = binary_uint8_t_LOGICAL_AND,
     [MT_BINARY_MAXIMUM] = binary_uint8_t_LOGICAL_OR,
     [MT_BINARY_MINIMUM] = binary_uint8_t_LOGICAL_AND,
+    [MT_BINARY_FMAX] = binary_uint8_t_LOGICAL_OR,
+    [MT_BINARY_FMIN] = binary_uint8_t_LOGICAL_AND,
+    [MT_BINARY_HEAVISIDE] = binary_uint8_t_LOGICAL_OR, /* not x: y; x: 1 */
     [MT_BINARY_BITWISE_AND] = binary_uint8_t_LOGICAL_AND,
     [MT_BINARY_BITWISE_OR] = binary_uint8_t_LOGICAL_OR,
     [MT_BINARY_BITWISE_XOR] = binary_uint8_t_LOGICAL_XOR,

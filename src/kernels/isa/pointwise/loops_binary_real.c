@@ -8,15 +8,18 @@
 #include "kernels/number/vector_math.h"
 
 /* X(code, type, expression). C(number) is the number in the type. */
-#define CHEAP(X, T, C)                          \
-    X(ADD, T, x + s1 * y)                       \
-    X(SUB, T, x - s1 * y)                       \
-    X(MUL, T, x *y)                             \
-    X(DIV, T, x / y)                            \
-    X(MAXIMUM, T, x > y || x != x ? x : y)      \
-    X(MINIMUM, T, x < y || x != x ? x : y)      \
-    X(SIGMOID_BACKWARD, T, x *(C(1.0) - y) * y) \
-    X(TANH_BACKWARD, T, x *(C(1.0) - y * y))    \
+#define CHEAP(X, T, C)                                                \
+    X(ADD, T, x + s1 * y)                                             \
+    X(SUB, T, x - s1 * y)                                             \
+    X(MUL, T, x *y)                                                   \
+    X(DIV, T, x / y)                                                  \
+    X(MAXIMUM, T, x > y || x != x ? x : y)                            \
+    X(MINIMUM, T, x < y || x != x ? x : y)                            \
+    X(FMAX, T, x >= y || y != y ? x : y)                              \
+    X(FMIN, T, x <= y || y != y ? x : y)                              \
+    X(HEAVISIDE, T, x == C(0.0) ? y : (x > C(0.0) ? C(1.0) : C(0.0))) \
+    X(SIGMOID_BACKWARD, T, x *(C(1.0) - y) * y)                       \
+    X(TANH_BACKWARD, T, x *(C(1.0) - y * y))                          \
     X(THRESHOLD_BACKWARD, T, y <= s1 ? C(0.0) : x)
 
 #define DEAR(X, T, C, F)                                \
@@ -31,7 +34,9 @@
     X(SILU_BACKWARD, T, x *silu_slope_##T(y))           \
     X(HYPOT, T, hypot_##T(x, y))                        \
     X(COPYSIGN, T, F(copysign)(x, y))                   \
-    X(LOGADDEXP, T, logaddexp_##T(x, y))
+    X(LOGADDEXP, T, logaddexp_##T(x, y))                \
+    X(LOGADDEXP2, T, logaddexp2_##T(x, y))              \
+    X(NEXTAFTER, T, F(nextafter)(x, y))
 
 #define pow_float        mt__pow_f32
 #define pow_double       pow
@@ -104,17 +109,20 @@ MT_INLINE float hypot_float(float x, float y)
 
 #define hypot_double hypot
 
-/* Equal infinities have no distance. */
-#define LOGADDEXP_OF(T, F, EXP, LOG1P)                \
-    MT_INLINE T logaddexp_##T(T x, T y)               \
-    {                                                 \
-        T larger = x > y || x != x ? x : y;           \
-        T sum = larger + LOG1P(EXP(-F(fabs)(x - y))); \
-        return x == y && isinf(x) ? x : sum;          \
+/* Equal infinities have no distance. The logarithm of a sum with 1 is divided by ln(base). */
+#define LOGADDEXP_OF(name, T, F, EXP, LOG1P, PER_E)         \
+    MT_INLINE T name##_##T(T x, T y)                        \
+    {                                                       \
+        T larger = x > y || x != x ? x : y;                 \
+        T sum = larger + LOG1P(EXP(-F(fabs)(x - y))) PER_E; \
+        return x == y && isinf(x) ? x : sum;                \
     }
 
-LOGADDEXP_OF(float, F_float, mt__exp_f32, mt__log1p_unit_f32)
-LOGADDEXP_OF(double, F_double, mt__exp_f64, mt__log1p_unit_f64)
+#define exp2_of_float(x) mt__pow_f32(2.0F, x)
+LOGADDEXP_OF(logaddexp, float, F_float, mt__exp_f32, mt__log1p_unit_f32, )
+LOGADDEXP_OF(logaddexp, double, F_double, mt__exp_f64, mt__log1p_unit_f64, )
+LOGADDEXP_OF(logaddexp2, float, F_float, exp2_of_float, mt__log1p_unit_f32, *1.44269504088896341F)
+LOGADDEXP_OF(logaddexp2, double, F_double, exp2, mt__log1p_unit_f64, *1.44269504088896341)
 
 #define CHEAP_LOOP(code, T, expression) MT_LOOP2_CHEAP(binary_##T##_##code, T, T, real, expression)
 #define LOOP(code, T, expression)       MT_LOOP2(binary_##T##_##code, T, T, real, expression)

@@ -40,11 +40,21 @@
     X(ERFC, (float)erfc((double)x))                                                              \
     X(SINH, sinhf(x))                                                                            \
     X(COSH, coshf(x))                                                                            \
+    X(ASIN, asinf(x))                                                                            \
+    X(ACOS, acosf(x))                                                                            \
+    X(ATAN, atanf(x))                                                                            \
+    X(ASINH, asinhf(x))                                                                          \
+    X(ACOSH, acoshf(x))                                                                          \
+    X(ATANH, atanhf(x))                                                                          \
+    X(EXP2, mt__pow_f32(2.0F, x))                                                                \
+    X(FRAC, x - truncf(x))                                                                       \
+    X(SINC, sinc_of(x))                                                                          \
     X(LOG_SIGMOID, (x < 0.0F ? x : 0.0F) - mt__log1p_unit_f32(mt__exp_f32(-fabsf(x))))
 
 /* X(code, expression): float to bool */
 #define TO_BOOL(X)                                           \
     X(LOGICAL_NOT, x == 0.0F)                                \
+    X(SIGNBIT, (mt__bits_f32(x) >> 31) != 0)                 \
     X(ISNAN, x != x)                                         \
     X(ISINF, (mt__bits_f32(x) & 0x7fffffffU) == 0x7f800000U) \
     X(ISFINITE, (mt__bits_f32(x) & 0x7fffffffU) < 0x7f800000U)
@@ -54,6 +64,12 @@ MT_INLINE float softplus_to(float x, float beta, float threshold)
 {
     float inside = mt__softplus_f32(x * beta) / beta;
     return x * beta > threshold ? x : inside;
+}
+
+MT_INLINE float sinc_of(float x)
+{
+    float turn = 3.14159265358979324F * x;
+    return x == 0.0F ? 1.0F : sinf(turn) / turn;
 }
 
 /* NaN stays, also that of a bound; the upper bound wins. */

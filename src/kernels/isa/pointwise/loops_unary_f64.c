@@ -43,11 +43,21 @@
     X(ERFC, erfc(x))                                                                      \
     X(SINH, sinh(x))                                                                      \
     X(COSH, cosh(x))                                                                      \
+    X(ASIN, asin(x))                                                                      \
+    X(ACOS, acos(x))                                                                      \
+    X(ATAN, atan(x))                                                                      \
+    X(ASINH, asinh(x))                                                                    \
+    X(ACOSH, acosh(x))                                                                    \
+    X(ATANH, atanh(x))                                                                    \
+    X(EXP2, exp2(x))                                                                      \
+    X(FRAC, x - trunc(x))                                                                 \
+    X(SINC, sinc_of(x))                                                                   \
     X(LOG_SIGMOID, (x < 0.0 ? x : 0.0) - mt__log1p_unit_f64(mt__exp_f64(-fabs(x))))
 
 /* X(code, expression): double to bool */
 #define TO_BOOL(X)                                                           \
     X(LOGICAL_NOT, x == 0.0)                                                 \
+    X(SIGNBIT, (mt__bits_f64(x) >> 63) != 0)                                 \
     X(ISNAN, x != x)                                                         \
     X(ISINF, (mt__bits_f64(x) & 0x7fffffffffffffffU) == 0x7ff0000000000000U) \
     X(ISFINITE, (mt__bits_f64(x) & 0x7fffffffffffffffU) < 0x7ff0000000000000U)
@@ -57,6 +67,12 @@ MT_INLINE double softplus_to(double x, double beta, double threshold)
 {
     double inside = mt__softplus_f64(x * beta) / beta;
     return x * beta > threshold ? x : inside;
+}
+
+MT_INLINE double sinc_of(double x)
+{
+    double turn = 3.14159265358979324 * x;
+    return x == 0.0 ? 1.0 : sin(turn) / turn;
 }
 
 /* NaN stays, also that of a bound; the upper bound wins. */

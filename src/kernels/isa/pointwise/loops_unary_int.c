@@ -20,11 +20,17 @@
     X(BITWISE_NOT, T, ~(W)x)
 
 /* X(code, expression): integer to bool */
-#define TO_BOOL(X, T)         \
-    X(LOGICAL_NOT, T, x == 0) \
-    X(ISNAN, T, 0)            \
-    X(ISINF, T, 0)            \
+#define TO_BOOL(X, T)                 \
+    X(LOGICAL_NOT, T, x == 0)         \
+    X(SIGNBIT, T, IS_NEGATIVE_##T(x)) \
+    X(ISNAN, T, 0)                    \
+    X(ISINF, T, 0)                    \
     X(ISFINITE, T, 1)
+
+/* x < 0 gives a warning for unsigned types */
+#define IS_NEGATIVE_int32_t(x) ((x) < 0)
+#define IS_NEGATIVE_int64_t(x) ((x) < 0)
+#define IS_NEGATIVE_uint8_t(x) ((void)(x), 0)
 
 #define CLAMP_TO(x, lower, upper) \
     (((x) < (lower) ? (lower) : (x)) > (upper) ? (upper) : ((x) < (lower) ? (lower) : (x)))

@@ -259,6 +259,8 @@ MT_RUN(hypot, run_real, MT_BINARY_HYPOT, "hypot_cpu")
 MT_RUN(copysign, run_floating, MT_BINARY_COPYSIGN)
 
 MT_RUN(logaddexp, run_real, MT_BINARY_LOGADDEXP, "logaddexp_cpu")
+MT_RUN(logaddexp2, run_real, MT_BINARY_LOGADDEXP2, "logaddexp2_cpu")
+MT_RUN(nextafter, run_real, MT_BINARY_NEXTAFTER, "nextafter_cpu")
 
 /* ---- power ----------------------------------------------------------------------------------- */
 
@@ -302,6 +304,52 @@ int mt__run_pow(mt__call *call)
     return run_planned(call, MT_BINARY_POW, dtype, MT_DTYPE_NONE, NULL);
 }
 
+/* The power in double, whatever the operands are. */
+int mt__run_float_power(mt__call *call)
+{
+    if (mt__is_in_place(call) && call->args[0].of.tensor->dtype != MT_DTYPE_F64) {
+        return mtb_fail(MT_ERUNTIME,
+                        "the base given to float_power_ has dtype %s but the operation's result "
+                        "requires dtype Double",
+                        mt__type_title((mt_dtype)call->args[0].of.tensor->dtype));
+    }
+    mt_tensor *wide[2] = {NULL, NULL}; /* NULL: a number */
+    for (uint32_t i = 0; i < 2; i++) {
+        if (!mt__is_number(&call->args[i])) {
+            mt_tensor **place = mt__temp(call);
+            MT_TRY(mt_to_with(call->args[i].of.tensor, MT_DTYPE_F64, MT_DEVICE_NONE, false, false,
+                              place));
+            wide[i] = *place;
+        }
+    }
+    const mt_scalar base = mt__number_as(&call->args[0], MT_DTYPE_F64);
+    const mt_scalar exponent = mt__number_as(&call->args[1], MT_DTYPE_F64);
+    if (mt__is_in_place(call)) {
+        mt__result_same(call, 0, wide[0]); /* it was double already */
+        return wide[1] != NULL ? mt_pow_(wide[0], wide[1]) : mt_pow_scalar_(wide[0], exponent);
+    }
+    mt_tensor **out = mt__result_place(call, 0);
+    if (wide[0] != NULL && wide[1] != NULL) {
+        return mt_pow(wide[0], wide[1], out);
+    }
+    return wide[0] != NULL ? mt_pow_tensor_scalar(wide[0], exponent, out)
+                           : mt_pow_scalar_tensor(base, wide[1], out);
+}
+
+/* self times 2 to the power of other */
+int mt__run_ldexp(mt__call *call)
+{
+    mt_tensor *self = call->args[0].of.tensor;
+    mt_tensor **scale = mt__temp(call);
+    MT_TRY(mt_pow_scalar_tensor(mt_real(2.0), call->args[1].of.tensor, scale));
+    if (mt__is_in_place(call)) {
+        MT_TRY(mt_mul_(self, *scale));
+        mt__result_same(call, 0, self);
+        return MT_OK;
+    }
+    return mt_mul(self, *scale, mt__result_place(call, 0));
+}
+
 /* ---- larger, smaller, bits ------------------------------------------------------------------- */
 
 static int run_any(mt__call *call, mt_binary code, uint32_t types, mt_dtype result)
@@ -328,6 +376,34 @@ static int run_bits(mt__call *call, mt_binary code, const char *kernel)
 
 MT_RUN(maximum, run_any, MT_BINARY_MAXIMUM, MT_TYPES_ALL, MT_DTYPE_NONE)
 MT_RUN(minimum, run_any, MT_BINARY_MINIMUM, MT_TYPES_ALL, MT_DTYPE_NONE)
+
+MT_RUN(fmax, run_any, MT_BINARY_FMAX, MT_TYPES_ALL, MT_DTYPE_NONE)
+MT_RUN(fmin, run_any, MT_BINARY_FMIN, MT_TYPES_ALL, MT_DTYPE_NONE)
+
+int mt__run_heaviside(mt__call *call)
+{
+    if (call->args[0].of.tensor->dtype != call->args[1].of.tensor->dtype) {
+        return mtb_fail(MT_ERUNTIME,
+                        "heaviside is not yet implemented for tensors with different dtypes.");
+    }
+    return run_any(call, MT_BINARY_HEAVISIDE, MT_TYPES_ALL, MT_DTYPE_NONE);
+}
+
+/* Integers other than bool. */
+static int run_integer(mt__call *call, mt_binary code, const char *kernel)
+{
+    mt_dtype dtype = mt__promote_values(call->args, 2);
+    if (mt_dtype_category(dtype) != MT_CATEGORY_INT) {
+        return mt__refuse_type(kernel, dtype);
+    }
+    return mt__is_number(&call->args[0]) ? run_planned(call, code, dtype, MT_DTYPE_NONE, NULL)
+                                         : run_any(call, code, MT_TYPES_INT, MT_DTYPE_NONE);
+}
+
+MT_RUN(gcd, run_integer, MT_BINARY_GCD, "gcd_cpu")
+MT_RUN(lcm, run_integer, MT_BINARY_LCM, "lcm_cpu")
+MT_RUN(bitwise_left_shift, run_integer, MT_BINARY_LEFT_SHIFT, "lshift_cpu")
+MT_RUN(bitwise_right_shift, run_integer, MT_BINARY_RIGHT_SHIFT, "rshift_cpu")
 
 MT_RUN(bitwise_and, run_bits, MT_BINARY_BITWISE_AND, "bitwise_and_cpu")
 MT_RUN(bitwise_or, run_bits, MT_BINARY_BITWISE_OR, "bitwise_or_cpu")

@@ -114,6 +114,15 @@ UNARY(erf, ERF, FLOATING, 0, "")
 UNARY(erfc, ERFC, FLOATING, 0, "")
 UNARY(sinh, SINH, FLOATING, 0, "")
 UNARY(cosh, COSH, FLOATING, 0, "")
+UNARY(asin, ASIN, FLOATING, 0, "")
+UNARY(acos, ACOS, FLOATING, 0, "")
+UNARY(atan, ATAN, FLOATING, 0, "")
+UNARY(asinh, ASINH, FLOATING, 0, "")
+UNARY(acosh, ACOSH, FLOATING, 0, "")
+UNARY(atanh, ATANH, FLOATING, 0, "")
+UNARY(exp2, EXP2, FLOATING, 0, "")
+UNARY(sinc, SINC, FLOATING, 0, "")
+UNARY(frac, FRAC, REAL, 0, "frac_cpu")
 UNARY(log_sigmoid, LOG_SIGMOID, REAL, 0, "log_sigmoid_cpu")
 UNARY(silu, SILU, REAL, 0, "silu_cpu")
 UNARY(abs, ABS, SAME, MT_TYPES_INT, "abs_cpu")
@@ -160,6 +169,10 @@ int mt__run_bitwise_not(mt__call *call)
 static int run_copy(mt__call *call)
 {
     mt_tensor *self = call->args[0].of.tensor;
+    if (mt__is_in_place(call)) {
+        mt__result_same(call, 0, self);
+        return MT_OK;
+    }
     return mt__result_copy(call, self, (mt_dtype)self->dtype);
 }
 
@@ -167,6 +180,11 @@ int mt__run_sign(mt__call *call)
 {
     static const unary u = {MT_UNARY_SIGN, SAME, MT_TYPES_INT, "sign_cpu"};
     return is_bool(call) ? run_copy(call) : run_unary(call, &u);
+}
+
+int mt__run_sgn(mt__call *call)
+{
+    return mt__run_sign(call); /* it differs for complex numbers only */
 }
 
 /* Integers are not changed by rounding. */
@@ -195,13 +213,26 @@ static int run_classify(mt__call *call, mt_unary code, bool of_integers)
     return mt__fill(call->results[0].of.tensor, &value);
 }
 
+int mt__run_signbit(mt__call *call)
+{
+    return is_bool(call)
+               ? run_classify(call, MT_UNARY_SIGNBIT, false)
+               : run_planned(call, MT_UNARY_SIGNBIT, (mt_dtype)call->args[0].of.tensor->dtype,
+                             MT_DTYPE_BOOL, 0, NULL);
+}
+
 MT_RUN(isnan, run_classify, MT_UNARY_ISNAN, false)
 MT_RUN(isinf, run_classify, MT_UNARY_ISINF, false)
 MT_RUN(isfinite, run_classify, MT_UNARY_ISFINITE, true)
 
 int mt__run_square(mt__call *call)
 {
-    return mt_pow_tensor_scalar(call->args[0].of.tensor, mt_int(2), mt__result_place(call, 0));
+    mt_tensor *self = call->args[0].of.tensor;
+    if (mt__is_in_place(call)) {
+        mt__result_same(call, 0, self);
+        return mt_pow_scalar_(self, mt_int(2));
+    }
+    return mt_pow_tensor_scalar(self, mt_int(2), mt__result_place(call, 0));
 }
 
 /* ---- activations with parameters ------------------------------------------------------------- */
