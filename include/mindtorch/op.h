@@ -20,7 +20,7 @@ typedef uint32_t mt_op;
 
 enum {
     MT_MAX_PARAMS = 16, /**< of a schema */
-    MT_MAX_RESULTS = 4  /**< of a schema */
+    MT_MAX_RESULTS = 8  /**< of a schema */
 };
 
 /** Properties of an op; a set of bits. */

@@ -78,6 +78,10 @@ set(MINDTORCH_SOURCES
     src/mindtorch/ops/reduce/op_reduce.c
     src/mindtorch/ops/reduce/reduction_plan.c
     src/mindtorch/ops/type_names.c
+    src/mindtorch/ops/rnn/op_rnn.c
+    src/mindtorch/ops/rnn/op_rnn_cell.c
+    src/mindtorch/ops/rnn/op_rnn_layer.c
+    src/mindtorch/ops/rnn/op_rnn_pack.c
     src/mindtorch/ops/view/op_broadcast.c
     src/mindtorch/ops/view/op_split.c
     src/mindtorch/ops/view/op_view.c
@@ -100,6 +104,7 @@ set(MINDTORCH_SOURCES
     src/mindtorch/autograd/formulas/derive_nn.c
     src/mindtorch/autograd/formulas/derive_product.c
     src/mindtorch/autograd/formulas/derive_reduce.c
+    src/mindtorch/autograd/formulas/derive_rnn.c
     src/mindtorch/autograd/formulas/derive_view.c
     src/mindtorch/autograd/formulas/formula.c
     src/mindtorch/autograd/formulas/slices.c
@@ -131,6 +136,7 @@ set(MT_KERNEL_SOURCES
     src/kernels/entry/host_optimizer.c
     src/kernels/entry/host_random.c
     src/kernels/entry/host_reduce.c
+    src/kernels/entry/host_rnn_cell.c
     src/kernels/entry/host_ternary.c
     src/kernels/entry/host_unary.c
     src/kernels/image/conv.c

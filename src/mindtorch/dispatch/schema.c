@@ -216,7 +216,7 @@ static int parse_params(parser *p, mt__schema *schema)
 static int parse_result(parser *p, mt__schema *schema)
 {
     if (schema->n_results == MT_MAX_RESULTS) {
-        return refuse(p, "at most 4 results");
+        return refuse(p, "at most 8 results");
     }
     uint32_t i = schema->n_results++;
     bool optional = false;

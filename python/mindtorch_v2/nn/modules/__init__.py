@@ -18,6 +18,8 @@ from .module import Module
 from .normalization import GroupNorm, LayerNorm, RMSNorm
 from .pooling import *  # noqa: F403
 from .pooling import __all__ as _pooling
+from .rnn import *  # noqa: F403
+from .rnn import __all__ as _rnn
 from .sparse import Embedding
 from .transformer import TransformerEncoder, TransformerEncoderLayer
 
@@ -27,4 +29,5 @@ __all__ = [
     "Flatten", "GroupNorm", "Identity", "LayerNorm", "Linear", "Module", "ModuleDict", "ModuleList",
     "MultiheadAttention", "ParameterDict", "ParameterList", "RMSNorm", "Sequential", "TransformerEncoder",
     "TransformerEncoderLayer", "Unflatten", *_activation, *_loss, *_misc, *_pooling,
+    *_rnn,
 ]  # fmt: skip

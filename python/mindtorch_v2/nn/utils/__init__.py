@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.nn.utils: gradients clipped, parameters as one vector."""
+"""torch.nn.utils: gradients clipped, parameters as one vector, sequences of several lengths."""
 
+from . import rnn
 from .clip_grad import (
     clip_grad_norm,
     clip_grad_norm_,
@@ -12,5 +13,5 @@ from .convert_parameters import parameters_to_vector, vector_to_parameters
 
 __all__ = [
     "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm",
-    "parameters_to_vector", "vector_to_parameters",
+    "parameters_to_vector", "rnn", "vector_to_parameters",
 ]  # fmt: skip

@@ -66,7 +66,8 @@ TEST(what_does_not_parse_is_named)
         {"f(int a=x) -> Tensor", "expected a default value"},
         {"f(int[] a=[1, 2, 3, 4, 5]) -> Tensor", "at most four integers"},
         {"f(str a='a text that is too long for this') -> Tensor", "a short text"},
-        {"f(Tensor a) -> (Tensor, Tensor, Tensor, Tensor, Tensor)", "at most 4 results"},
+        {"f(Tensor a) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+         "at most 8 results"},
         {"f(int a, int b, int c, int d, int e, int f, int g, int h, int i, int j, int k, int l, "
          "int m, int n, int o, int p, int q) -> Tensor",
          "at most 16 parameters"},
