@@ -51,11 +51,10 @@ static uint64_t conv2d(const host_flops_input *inputs, uint32_t n_inputs)
 
 uint64_t host_count_flops(host_flops rule, const host_flops_input *inputs, uint32_t n_inputs)
 {
-    switch (rule) {
-    case HOST_FLOPS_ADD:
-    case HOST_FLOPS_MUL: {
+    if (host_flops_are_elements(rule)) {
         return n_inputs > 0 && inputs[0].sizes != NULL ? product_of_sizes(&inputs[0]) : 0;
     }
+    switch (rule) {
     case HOST_FLOPS_MM:
     case HOST_FLOPS_BMM: return matrix_product(inputs, n_inputs, 0);
     case HOST_FLOPS_ADDMM:

@@ -6,6 +6,7 @@
 #ifndef HOSTS_FLOPS_H
 #define HOSTS_FLOPS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Which formula an op has; torch counts these ops and no others. */
@@ -39,6 +40,13 @@ static inline uint32_t host_flops_inputs(host_flops rule)
         [HOST_FLOPS_ADDMM] = 3,   [HOST_FLOPS_BMM] = 2,
         [HOST_FLOPS_BADDBMM] = 3, [HOST_FLOPS_CONV2D] = HOST_FLOPS_INPUTS};
     return counts[rule];
+}
+
+/* Whether the formula is the number of elements of the first input, which a host may know without
+ * multiplying its sizes. */
+static inline bool host_flops_are_elements(host_flops rule)
+{
+    return rule == HOST_FLOPS_ADD || rule == HOST_FLOPS_MUL;
 }
 
 /* 0 where the formula does not apply. */

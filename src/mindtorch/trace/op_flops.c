@@ -13,6 +13,10 @@ uint64_t mt__flops_of(uint32_t rule, const mt_value *args, uint32_t n_args)
     if (MT_LIKELY(rule == HOST_FLOPS_NONE)) {
         return 0;
     }
+    if (host_flops_are_elements((host_flops)rule)) {
+        bool tensor = n_args > 0 && args[0].kind == MT_KIND_TENSOR && args[0].of.tensor != NULL;
+        return tensor ? (uint64_t)mt_tensor_numel(args[0].of.tensor) : 0;
+    }
     uint32_t n = host_flops_inputs((host_flops)rule);
     n = n < n_args ? n : n_args;
     for (uint32_t i = 0; i < n; i++) {

@@ -40,17 +40,25 @@ MT_INLINE uint64_t *put_scalars(uint64_t *at, const uint64_t *scalars, uint32_t 
     return at;
 }
 
+/* One of a reference's four words, as the trace has them: a copy of all four would be written to
+ * the stack and wait there to be read again. */
+MT_INLINE uint64_t ref_word(const mtprof_tensor_ref *ref, size_t i)
+{
+    uint64_t word;
+    memcpy(&word, (const char *)ref + i * sizeof word, sizeof word);
+    return word;
+}
+
 /* Identity of up to PIECE_TENSORS tensors. */
 MT_INLINE uint64_t *put_tensors(uint64_t *at, uint32_t outputs, const mtprof_tensor_ref *tensors,
                                 uint32_t count)
 {
     mtprof__put(at++, mtprof__word0(MTPROF_REC_TENSORS, 1 + 4 * count, outputs, 0));
     for (const mtprof_tensor_ref *ref = tensors; ref < tensors + count; ref++, at += 4) {
-        uint64_t words[4];
-        memcpy(words, ref, sizeof words);
-        for (int i = 0; i < 4; i++) {
-            mtprof__put(at + i, words[i]);
-        }
+        mtprof__put(at, ref_word(ref, 0));
+        mtprof__put(at + 1, ref_word(ref, 1));
+        mtprof__put(at + 2, ref_word(ref, 2));
+        mtprof__put(at + 3, ref_word(ref, 3));
     }
     return at;
 }
