@@ -91,6 +91,21 @@ static int translate_tensors(mtprof__record_events *r, mtprof__payload_part *par
     return MTPROF_OK;
 }
 
+enum {
+    NAMES_DEVICES = MTPROF__HAS_MEMORY_BEFORE | MTPROF__HAS_MEMORY_AFTER | MTPROF__HAS_TENSORS_IN |
+                    MTPROF__HAS_TENSORS_OUT
+};
+
+static MT_NOINLINE int translate_devices(mtprof__record_events *r, mtprof__payload_store *store,
+                                         mtprof__payload *p)
+{
+    if ((p->fields & (MTPROF__HAS_MEMORY_BEFORE | MTPROF__HAS_MEMORY_AFTER)) != 0) {
+        MT_TRY(mtprof__model_device(r->model, store->memory_device, &p->memory_device));
+    }
+    MT_TRY(translate_tensors(r, &store->tensors_in, &store->translated_in));
+    return translate_tensors(r, &store->tensors_out, &store->translated_out);
+}
+
 static int set_payload(mtprof__record_events *r, mtprof__slot_context *c,
                        mtprof__payload_store *store, mtprof__event *event)
 {
@@ -102,17 +117,8 @@ static int set_payload(mtprof__record_events *r, mtprof__slot_context *c,
     if (p == NULL) {
         return MTPROF_OK;
     }
-    if ((p->fields & (MTPROF__HAS_MEMORY_BEFORE | MTPROF__HAS_MEMORY_AFTER)) != 0) {
-        MT_TRY(mtprof__model_device(r->model, store->memory_device, &p->memory_device));
-    }
-    if ((p->fields & MTPROF__HAS_TENSORS_IN) != 0) {
-        MT_TRY(translate_tensors(r, &store->tensors_in, &store->translated_in));
-    }
-    if ((p->fields & MTPROF__HAS_TENSORS_OUT) != 0) {
-        MT_TRY(translate_tensors(r, &store->tensors_out, &store->translated_out));
-    }
     event->payload = p;
-    return MTPROF_OK;
+    return MT_LIKELY((p->fields & NAMES_DEVICES) == 0) ? MTPROF_OK : translate_devices(r, store, p);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -180,7 +186,7 @@ MT_INLINE int fill_event(mtprof__record_events *r, mtprof__slot_context *c, uint
     mtprof__scope *scope = &slot->scopes[at];
     mtprof__live *live = &c->live[at];
     mtprof__event *event = &live->event;
-    mtprof__payload_store *store = scope->has_payload ? mtprof__slot_payload(slot, at) : NULL;
+    mtprof__payload_store *store = mtprof__slot_payload(slot, at);
     scope->made = 1;
     if (MT_UNLIKELY(live->annotation != NULL || live->foreign != NULL)) {
         mtprof__live_release(r, live); /* of a scope that had this place before */

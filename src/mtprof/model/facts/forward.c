@@ -2,8 +2,8 @@
  */
 #include "mtprof/model/facts/forward.h"
 
-#include "base/alloc.h"
 #include "base/hash.h"
+#include "base/large.h"
 
 #include <string.h>
 
@@ -54,7 +54,7 @@ static bool grow_table(mtprof__forwards *table)
     if (larger.capacity > table->limit) {
         return false;
     }
-    larger.entries = mtb_calloc(larger.capacity, table->entry_bytes);
+    larger.entries = mtb_array_take(larger.capacity, table->entry_bytes);
     if (larger.entries == NULL) {
         return false;
     }
@@ -64,7 +64,7 @@ static bool grow_table(mtprof__forwards *table)
             memcpy(find_place(&larger, entry->thread, entry->number), entry, table->entry_bytes);
         }
     }
-    mtb_free(table->entries);
+    mtb_array_give(table->entries, table->capacity, table->entry_bytes);
     *table = larger;
     return true;
 }
@@ -75,13 +75,13 @@ bool mtprof__forwards_init(mtprof__forwards *table, size_t entry_bytes, size_t n
     while (table->capacity < 2 * n) {
         table->capacity *= 2;
     }
-    table->entries = mtb_calloc(table->capacity, entry_bytes);
+    table->entries = mtb_array_take(table->capacity, entry_bytes);
     return table->entries != NULL;
 }
 
 void mtprof__forwards_fini(mtprof__forwards *table)
 {
-    mtb_free(table->entries);
+    mtb_array_give(table->entries, table->capacity, table->entry_bytes);
     *table = (mtprof__forwards){0};
 }
 

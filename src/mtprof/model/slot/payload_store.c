@@ -35,13 +35,19 @@ static int keep(mtprof__payload_store *store, const uint64_t *words, size_t n, s
     return MTPROF_OK;
 }
 
-/* Appends words to those of earlier records of their kind. */
-static int append(mtprof__payload_part *part, const uint64_t *words, size_t n)
+static MT_NOINLINE int grow_part(mtprof__payload_part *part, size_t n)
 {
-    if (MT_UNLIKELY(part->n_words + n > part->words_capacity) &&
-        !mtb_grow((void **)&part->words, &part->words_capacity, part->n_words + n,
-                  sizeof *part->words)) {
-        return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for the payload of an event");
+    return mtb_grow((void **)&part->words, &part->words_capacity, part->n_words + n,
+                    sizeof *part->words)
+               ? MTPROF_OK
+               : mtb_fail(MTPROF_ENOMEM, "read trace: no memory for the payload of an event");
+}
+
+/* Appends words to those of earlier records of their kind. */
+MT_INLINE int append(mtprof__payload_part *part, const uint64_t *words, size_t n)
+{
+    if (MT_UNLIKELY(part->n_words + n > part->words_capacity)) {
+        MT_TRY(grow_part(part, n));
     }
     for (size_t i = 0; i < n; i++) { /* a handful */
         part->words[part->n_words + i] = words[i];
@@ -205,49 +211,57 @@ static size_t count_bits(uint16_t bits)
     return (n + (n >> 8)) & 0x1Fu;
 }
 
-/* SCALARS or OPINFO; the words it has, 0: not as it should be. */
-MT_INLINE size_t take_long(mtprof__payload_store *store, const mtprof_reader *reader,
-                           const uint64_t *words, size_t n, int *status)
+/* The words of a SCALARS or OPINFO that has `needed` of them after the first; 0: it is not as it
+ * should be. */
+MT_INLINE size_t long_length(uint64_t word, size_t needed, size_t n)
 {
-    mtprof_record record = {
-        .kind = (uint8_t)words[0], .aux = (uint16_t)(words[0] >> 16), .words = words + 1};
-    size_t length = words[0] >> 8 & 0xFF;
-    bool scalars = record.kind == MTPROF_REC_SCALARS;
-    size_t needed = scalars ? record.aux : count_bits(record.aux);
-    if (length == 0xFF || needed + 1 > length || length > n) {
-        return 0;
-    }
-    if (scalars) {
-        *status = add_scalars(store, record.words, needed);
-    } else if (MT_LIKELY(record.aux == 1 << MTPROF_OPINFO_SEQUENCE)) {
+    size_t length = word >> 8 & 0xFF;
+    return length == 0xFF || needed + 1 > length || length > n ? 0 : length;
+}
+
+/* The most common OPINFO has the sequence number alone. */
+MT_INLINE size_t take_opinfo(mtprof__payload_store *store, const mtprof_reader *reader,
+                             const uint64_t *words, size_t n)
+{
+    const uint32_t usual = MTPROF_REC_OPINFO | 2u << 8 | 1u << MTPROF_OPINFO_SEQUENCE << 16;
+    if (MT_LIKELY((uint32_t)words[0] == usual && n >= 2)) {
         store->payload.sequence = (int64_t)words[1];
         store->payload.fields |= MTPROF__HAS_SEQUENCE;
-    } else {
+        return 2;
+    }
+    mtprof_record record = {.aux = (uint16_t)(words[0] >> 16), .words = words + 1};
+    size_t length = long_length(words[0], count_bits(record.aux), n);
+    if (length != 0) {
         add_opinfo(store, reader, &record);
     }
     return length;
 }
 
-MT_INLINE void take_short(mtprof__payload_store *store, uint64_t word)
+/* The payload of a begin at `words`: how many words it has; 0: it is none of the common ones. */
+MT_INLINE size_t take_one(mtprof__payload_store *store, const mtprof_reader *reader,
+                          const uint64_t *words, size_t n, int *status)
 {
-    mtprof__payload *p = &store->payload;
+    uint64_t word = words[0];
+    size_t length = 1;
     switch ((uint8_t)word) {
     case MTPROF_REC_INPUTS: add_inputs(store, word); break;
     case MTPROF_REC_STACK:
-        p->stack = (uint32_t)(word >> 32);
-        p->fields |= MTPROF__HAS_STACK;
+        store->payload.stack = (uint32_t)(word >> 32);
+        store->payload.fields |= MTPROF__HAS_STACK;
         break;
-    default: add_memory(store, word); break;
+    case MTPROF_REC_MEM_BEFORE: add_memory(store, word); break;
+    case MTPROF_REC_SCALARS: {
+        size_t count = (uint16_t)(word >> 16);
+        length = long_length(word, count, n);
+        if (length != 0) {
+            *status = add_scalars(store, words + 1, count);
+        }
+        break;
     }
-}
-
-MT_INLINE bool belongs(uint8_t kind, bool of_begin)
-{
-    return kind == MTPROF_REC_MEM_AFTER
-               ? !of_begin
-               : of_begin && (kind == MTPROF_REC_INPUTS || kind == MTPROF_REC_STACK ||
-                              kind == MTPROF_REC_MEM_BEFORE || kind == MTPROF_REC_SCALARS ||
-                              kind == MTPROF_REC_OPINFO);
+    case MTPROF_REC_OPINFO: return take_opinfo(store, reader, words, n);
+    default: return 0;
+    }
+    return length;
 }
 
 int mtprof__payload_take(mtprof__payload_store *store, const mtprof_reader *reader,
@@ -256,17 +270,14 @@ int mtprof__payload_take(mtprof__payload_store *store, const mtprof_reader *read
     size_t at = 0;
     int status = MTPROF_OK;
     store->settled = false;
-    while (at < n && belongs((uint8_t)words[at], of_begin) && status == MTPROF_OK) {
-        size_t length = 1;
-        if ((words[at] & 0x80) != 0) {
-            take_short(store, words[at]);
-        } else {
-            length = take_long(store, reader, words + at, n - at, &status);
+    if (of_begin) {
+        for (size_t length = 1; length != 0 && at < n && status == MTPROF_OK; at += length) {
+            length = take_one(store, reader, words + at, n - at, &status);
         }
-        if (length == 0) {
-            break;
+    } else {
+        for (; at < n && (uint8_t)words[at] == MTPROF_REC_MEM_AFTER; at++) {
+            add_memory(store, words[at]);
         }
-        at += length;
     }
     *taken = at;
     return status;
@@ -314,6 +325,10 @@ mtprof__payload *mtprof__payload_get(mtprof__payload_store *store,
     }
     if ((p->fields & MTPROF__HAS_SCALARS) != 0) {
         p->scalars = store->scalars.words;
+    }
+    if (MT_LIKELY((p->fields & (MTPROF__HAS_TENSORS_IN | MTPROF__HAS_TENSORS_OUT |
+                                MTPROF__HAS_METADATA)) == 0)) {
+        return p->fields != 0 ? p : NULL;
     }
     if ((p->fields & MTPROF__HAS_TENSORS_IN) != 0) {
         p->tensors_in = (const void *)store->tensors_in.words;

@@ -18,6 +18,8 @@
 
 #include <mtprof/reader.h>
 
+#include <string.h>
+
 /* What may come in several records of one kind. */
 typedef struct mtprof__payload_part {
     uint64_t *words;
@@ -42,10 +44,21 @@ typedef struct mtprof__payload_store {
     size_t n_items, items_capacity, text_capacity;
 } mtprof__payload_store;
 
+/* PS1, in pieces of a few stores each: of the whole gcc makes a `rep stos`, which takes longer than
+ * everything else that is done to empty a store. */
+MT_INLINE void mtprof__payload_clear(mtprof__payload *payload)
+{
+    char *bytes = (char *)payload;
+    static_assert(sizeof *payload <= 3 * 64, "three pieces");
+    memset(bytes, 0, 64);
+    memset(bytes + 64, 0, 64);
+    memset(bytes + 128, 0, sizeof *payload - 128);
+}
+
 /* Empties it. */
 MT_INLINE void mtprof__payload_reset(mtprof__payload_store *store)
 {
-    store->payload = (mtprof__payload){0}; /* PS1 */
+    mtprof__payload_clear(&store->payload);
     store->inputs_id = 0;
     store->has_name = store->settled = false;
     store->translated_in = store->translated_out = 0;

@@ -173,7 +173,7 @@ static int open_payload(mtprof__slot *slot, uint32_t at, mtprof__payload_store *
  * The usual case of a begin or end: its payloads are in the current chunk, and another begin or end
  * follows. False: there is more to gather, or *status failed.
  */
-static bool gather_usual(mtprof__slot *slot, uint32_t at, int *status)
+MT_INLINE bool gather_usual(mtprof__slot *slot, uint32_t at, int *status)
 {
     mtprof_cursor *cursor = &slot->cursor;
     bool of_begin = cursor->owner == MTPROF__OWNER_BEGIN;
@@ -227,11 +227,6 @@ static int gather_scope(mtprof__slot *slot, uint32_t at)
         MT_TRY(gather(slot, store));
     }
     return MTPROF_OK;
-}
-
-mtprof__payload_store *mtprof__slot_payload(mtprof__slot *slot, uint32_t at)
-{
-    return slot->scopes[at].has_payload ? &slot->payloads[at] : NULL;
 }
 
 /* ---- fetch ----------------------------------------------------------------------------------- */

@@ -159,7 +159,10 @@ void mtprof__slot_pop_ended(mtprof__slot *slot);
 uint32_t mtprof__slot_find(const mtprof__slot *slot, uint64_t key);
 
 /* The payload of a scope, or NULL. Pointers are valid until the next fetch. */
-mtprof__payload_store *mtprof__slot_payload(mtprof__slot *slot, uint32_t at);
+MT_INLINE mtprof__payload_store *mtprof__slot_payload(mtprof__slot *slot, uint32_t at)
+{
+    return slot->scopes[at].has_payload ? &slot->payloads[at] : NULL;
+}
 
 /* The innermost open scope at or around a place, functions excepted, or MTPROF__NO_SCOPE. */
 uint32_t mtprof__slot_outside(const mtprof__slot *slot, uint32_t at);
