@@ -45,7 +45,9 @@ set(MINDTORCH_SOURCES
     src/mindtorch/ops/create/op_sample.c
     src/mindtorch/ops/image/op_adaptive_pool.c
     src/mindtorch/ops/image/op_conv.c
+    src/mindtorch/ops/image/op_conv3d.c
     src/mindtorch/ops/image/op_pool.c
+    src/mindtorch/ops/image/op_resample.c
     src/mindtorch/ops/index/op_cat.c
     src/mindtorch/ops/index/op_gather.c
     src/mindtorch/ops/index/op_index.c
@@ -143,6 +145,7 @@ set(MT_KERNEL_SOURCES
     src/kernels/image/conv_columns.c
     src/kernels/image/conv_onednn.c
     src/kernels/image/pooling.c
+    src/kernels/image/resample.c
     src/kernels/index/index_gather.c
     src/kernels/index/index_mask.c
     src/kernels/index/index_read.c

@@ -19,6 +19,7 @@ for subject in binding composed repr nn optim data loading training schedules in
     compare "tests/peers/torch_$subject.py"
 done
 compare tests/peers/dtypes/torch_types.py
+compare tests/peers/nn/torch_images.py
 compare tests/peers/nn/torch_recurrent.py
 compare tests/peers/torch_profiles.py "$work"
 compare tests/peers/torch_memory.py "$work/memory"

@@ -49,4 +49,8 @@ MT_INLINE int mt__need_pooled_type(const mt_tensor *self, const char *kernel)
     return computed ? MT_OK : mt__refuse_type(kernel, (mt_dtype)self->dtype);
 }
 
+/* convolution and convolution_backward of volumes [N, C, D, H, W]. */
+int mt__run_convolution3d(mt__call *call);
+int mt__run_convolution3d_backward(mt__call *call);
+
 #endif /* MINDTORCH_OPS_IMAGE_OP_IMAGE_H */
