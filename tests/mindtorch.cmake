@@ -48,7 +48,7 @@ target_sources(test_opgen_formulas PRIVATE ${PROJECT_SOURCE_DIR}/tools/opgen/opg
 target_include_directories(test_opgen_formulas PRIVATE ${PROJECT_SOURCE_DIR}/tools/opgen)
 
 # ---- kernels ----
-foreach(name IN ITEMS test_copy_kernels test_pointwise_binary test_pointwise_ternary
+foreach(name IN ITEMS test_copy_kernels test_narrow test_pointwise_binary test_pointwise_ternary
                       test_pointwise_unary test_random_kernels test_vector_math)
   mt_torch_test(${name} unit/kernels/${name}.c)
   target_sources(${name} PRIVATE support/pointwise_values.c support/strided_array.c)

@@ -164,6 +164,7 @@ set(MT_KERNEL_SOURCES
     src/kernels/reduce/fold_run.c
     src/kernels/reduce/lanes.c
     src/kernels/walk/element.c
+    src/kernels/walk/narrow.c
     src/kernels/walk/parallel.c
     src/kernels/walk/scratch.c
     src/kernels/walk/strided.c

@@ -30,12 +30,12 @@ typedef struct conv_plan {
 /* Tensors with a height of 1 where they have none. */
 typedef struct image_view {
     int64_t sizes[4];
+    int64_t strides[4];
     mt_array array;
 } image_view;
 
 static void view_image(mt_tensor *tensor, image_view *view)
 {
-    static const int64_t no_strides[4] = {0}; /* contiguous: kernels do not read strides */
     if (tensor == NULL) {
         view->array = mt__no_array();
         return;
@@ -49,7 +49,8 @@ static void view_image(mt_tensor *tensor, image_view *view)
     view->sizes[2] = 1;
     view->sizes[3] = tensor->sizes[2];
     view->array.sizes = view->sizes;
-    view->array.strides = no_strides;
+    mt__shape_strides(view->sizes, 4, view->strides); /* it is contiguous */
+    view->array.strides = view->strides;
     view->array.n_dims = 4;
 }
 
@@ -164,8 +165,7 @@ static int check_types(mt_tensor *input, mt_tensor *weight, mt_tensor *bias)
         return mtb_fail(MT_ERUNTIME, "Input type (%s) and bias type (%s) should be the same",
                         mt__type_in_c(dtype), mt__type_in_c((mt_dtype)bias->dtype));
     }
-    bool refused = dtype == MT_DTYPE_BOOL || dtype == MT_DTYPE_F16 || dtype == MT_DTYPE_BF16;
-    return refused ? mt__refuse_type("slow_conv2d_cpu", dtype) : MT_OK;
+    return dtype == MT_DTYPE_BOOL ? mt__refuse_type("slow_conv2d_cpu", dtype) : MT_OK;
 }
 
 /* "(2 x 2)", or "(2)" for signals. */

@@ -95,7 +95,6 @@ int mt__run_index_add(mt__call *call)
     MT_TRY(mt__wrap_dim(mt__arg_int(call, 1), self->n_dims, &dim));
     MT_TRY(check_index_add(self, dim, index, source));
     MT_TRY(mt__index_arg(call, index, &index));
-    MT_TRY(mt__need_computable(call, (mt_dtype)self->dtype));
     MT_TRY(mt__written_result(call, &out));
     if (source->numel == 0) {
         return 0;
@@ -210,7 +209,6 @@ static int scatter(mt__call *call, uint16_t code)
     MT_TRY(mt__index_arg(call, index, &index));
     MT_TRY(check_scatter(self, dim, index, source));
     if (code == 1) {
-        MT_TRY(mt__need_computable(call, (mt_dtype)self->dtype));
     }
     MT_TRY(mt__written_result(call, &out));
     if (index->numel == 0) {
