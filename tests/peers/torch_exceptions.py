@@ -91,6 +91,11 @@ HALVES = [
      "element"),
     ("scaled_dot_product_attention|rms_norm", "node", "torch's ToCopyBackward0",
      "torch converts to float32 around the op, here the kernel does"),
+    ("ldexp", "value", "result is", "the power of two is float32, and decides"),
+    ("float_power_", "gradient", "requires dtype Double", "both refuse a base that is not float64"),
+    ("signbit", "value", "bfloat16", "NumPy's numbers on the way lose the sign of a NaN"),
+    ("mkldnn_rnn_layer(_backward)?", "error value", "", "our fused layer; torch's takes other arguments"),
+    ("_pack_padded_sequence|_pad_packed_sequence|pad_sequence", "node", "", "made of other ops, in every type"),
     ("_scaled_dot_product_flash_attention_for_cpu", "value", "result 1 is",
      "the logarithm of the sum is float32; torch's is either, by the processor"),
 ]
