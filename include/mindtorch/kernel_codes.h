@@ -27,6 +27,16 @@ typedef enum mt_ternary {
     MT_TERNARY_COUNT
 } mt_ternary;
 
+/** MT_KERNEL_SCATTER: what becomes of an element and the source's. */
+typedef enum mt_scatter_mode {
+    MT_SCATTER_SET,
+    MT_SCATTER_ADD,
+    MT_SCATTER_MULTIPLY, /* bool: and */
+    MT_SCATTER_LARGER, /* NaN wins */
+    MT_SCATTER_SMALLER, /* NaN wins */
+    MT_SCATTER_COUNT
+} mt_scatter_mode;
+
 /** MT_KERNEL_REDUCE */
 typedef enum mt_reduce {
 #define MT_I_REDUCE(name) MT_REDUCE_##name,

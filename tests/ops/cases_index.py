@@ -390,6 +390,8 @@ def index_put(g):
     yield Case((x, [np.zeros((2, 3), bool)], g.array(())), {}, put)
     yield Case((x, [Fixed(longs(0, 0, 0))], g.array((3, 3, 4))), {}, put, grad=False)
     yield Case((g.array((0, 3)), [np.zeros(0, np.int64)], g.array((0, 3))), {}, put)
+    if g.dtype in HALVES:
+        yield Bad((x, [i], g.array((3, 3, 4)), True), "NotImplementedError", "")
     wrong = "float64" if g.dtype != "float64" else "float32"
     yield Bad((x, [i], g.other(wrong, (3, 3, 4))), "RuntimeError",
               "Index put requires the source and destination dtypes match, got ")
@@ -578,3 +580,103 @@ def value_selecting_reduction_backward(g):
     yield Case((g.array((0,)), 1, np.zeros(0, np.int64), (0, 4), False), {}, reference)
     yield Bad((g.array((3,)), 1, longs(0, 1, 4), (3, 4), False), "RuntimeError",
               "index 4 is out of bounds for dimension 1 with size 4")
+
+
+# ---- several sources at one place ----
+
+
+def combine(kind, parts, dtype):
+    if kind == "mean":
+        total = sum(parts)
+        return total / len(parts) if np.dtype(dtype).kind == "f" else np.floor_divide(total, len(parts))
+    if np.dtype(dtype) == bool:
+        return any(parts) if kind in ("sum", "amax") else all(parts)
+    return {"sum": np.sum, "prod": np.prod, "amax": np.max, "amin": np.min}[kind](np.array(parts, dtype))
+
+
+def reduced(a, dim, index, src, reduce, include_self=True):
+    shaped = [np.atleast_1d(np.asarray(part)) for part in (a, index, src)]
+    out, met = shaped[0].copy(), {}
+    for place in np.ndindex(shaped[1].shape):
+        to = list(place)
+        to[dim] = int(shaped[1][place])
+        met.setdefault(tuple(to), []).append(shaped[2][place])
+    for to, parts in met.items():
+        out[to] = combine(reduce, ([shaped[0][to]] if include_self else []) + parts, out.dtype)
+    return out.reshape(np.shape(a))
+
+
+def rows_reduced(a, dim, index, source, reduce, include_self=True):
+    shape = [1] * max(np.ndim(source), 1)
+    shape[dim] = -1
+    repeated = np.broadcast_to(np.reshape(index, shape), np.atleast_1d(source).shape)
+    return reduced(a, dim, repeated, source, reduce, include_self)
+
+
+@cases("scatter_reduce", dtypes=ALL)
+def scatter_reduce(g):
+    for kind in ("sum", "prod", "mean", "amax", "amin"):
+        if kind == "mean" and g.is_bool:
+            yield Bad((g.array((3,)), 0, Fixed(np.array([0])), g.array((3,)), kind), "NotImplementedError",
+                      "reduce_mean\" not implemented for 'Bool'")
+            continue
+        for more in ({}, {"include_self": False}):
+            yield Case((g.away((3, 4)), 1, g.indices((3, 5), 4), g.away((3, 5)), kind), more, reduced)
+        yield Case((g.away((4, 2)), 0, g.indices((3, 2), 4), g.away((5, 2)), kind), {}, reduced, grad=False)
+    yield Case((g.array((0, 3)), 1, Fixed(np.zeros((0, 2), np.int64)), g.array((0, 2)), "sum"), {}, reduced)
+    yield Case((g.array(()), 0, Fixed(np.zeros((), np.int64)), g.array(()), "amax"), {}, reduced, grad=False)
+    if g.floating:
+        zeros = g.cast([0.0, 2.0, 3.0]), 0, Fixed(np.array([0, 1, 1, 2])), g.cast([4.0, 0.0, 5.0, 0.0]), "prod"
+        yield Case(zeros, {}, reduced, note="one factor is zero")
+        nans = g.cast([1.0, np.nan, 3.0]), 0, Fixed(np.array([0, 1, 1])), g.cast([np.nan, 2.0, 1.0]), "amax"
+        yield Case(nans, {}, reduced, grad=False)
+    yield Bad((g.array((3,)), 0, Fixed(np.array([0])), g.array((3,)), "most"), "RuntimeError",
+              "reduce argument must be either sum, prod, mean, amax or amin, got most")
+
+
+@cases("index_reduce", dtypes=NUMBERS)
+def index_reduce(g):
+    for kind in ("prod", "mean", "amax", "amin"):
+        for more in ({}, {"include_self": False}):
+            yield Case((g.away((3, 4)), 0, g.indices((5,), 3), g.away((5, 4)), kind), more, rows_reduced)
+    yield Case((g.array((0, 3)), 1, g.indices((2,), 3), g.array((0, 2)), "amax"), {}, rows_reduced)
+    yield Case((g.array(()), 0, Fixed(np.array([0])), g.array(()), "amax"), {}, rows_reduced, grad=False)
+    yield Bad((g.array((3,)), 0, Fixed(np.array([0])), g.array((1,)), "sum"), "RuntimeError",
+              "Expected reduce to be one of prod, mean, amax or amin but got sum")
+
+
+def rows_written(a, dim, index, source):
+    out = np.atleast_1d(a).copy()
+    place = [slice(None)] * out.ndim
+    place[dim] = np.atleast_1d(index)
+    out[tuple(place)] = source
+    return out.reshape(np.shape(a))
+
+
+@cases("index_copy", dtypes=EVERY)
+def index_copy(g):
+    yield Case((g.array((4, 3)), 0, Fixed(np.array([3, 1])), g.array((2, 3))), {}, rows_written, double=True)
+    yield Case((g.array((2, 5)), -1, Fixed(np.array([4, 0, 2])), g.array((2, 3))), {}, rows_written)
+    yield Case((g.array((0, 3)), 1, Fixed(np.array([2])), g.array((0, 1))), {}, rows_written)
+    yield Case((g.array(()), 0, Fixed(np.array([0])), g.array((1,))), {}, rows_written, grad=False)
+    yield Bad((g.array((3, 2)), 0, Fixed(np.array([0, 5])), g.array((2, 2))), "RuntimeError",
+              "index 5 is out of bounds for dimension 0 with size 3")
+    yield Bad((g.array((3, 2)), 0, Fixed(np.array([0, 1])), g.array((3, 2))), "IndexError",
+              "Number of indices (2) should be equal to source.size(dim) (3)")
+    yield Bad((g.array((3, 2)), 0, Fixed(np.array([[0]])), g.array((1, 2))), "IndexError",
+              "Index should have dimension 1 or 0 (got 2)")
+
+
+@cases("index_fill", dtypes=EVERY)
+def index_fill(g):
+    number = True if g.is_bool else 2
+    yield Case((g.array((4, 3)), 0, Fixed(np.array([3, -3])), number), {}, rows_written, double=True)
+    yield Case((g.array((2, 3)), 1, Fixed(np.array(1)), number), {}, rows_written)
+    yield Case((g.array((2, 3)), 1, Fixed(np.array([0, 2])), g.array(())), {}, rows_written)
+    yield Case((g.array((0, 3)), 1, Fixed(np.array([2])), number), {}, rows_written)
+    yield Case((g.array(()), 0, Fixed(np.array([0])), number), {}, rows_written)
+    yield Bad((g.array((3, 2)), 0, Fixed(np.array([0, 5])), number), "RuntimeError",
+              "index 5 is out of bounds for dimension 0 with size 3")
+    yield Bad((g.array((3, 2)), 0, Fixed(np.array([[0]])), number), "RuntimeError", "Index has to be a vector/scalar")
+    yield Bad((g.array((3, 2)), 0, Fixed(np.array([0])), g.array((2,))), "RuntimeError",
+              "only supports a 0-dimensional value tensor, but got tensor with 1 dimension(s)")

@@ -19,7 +19,6 @@ if getattr(sys.modules.get("torch"), "__name__", "torch") == "mindtorch_v2":
 from mtprof import (DeviceType, EventList, FunctionEvent, FunctionEventAvg, KinetoStepTracker, ProfilerAction,
                     ProfilerActivity, RecordScope, kineto_available, load, schedule, supported_activities,
                     tensorboard_trace_handler)
-from mtprof.torch._cuda import CudaInfo, cuda_info
 from mtprof.torch._library import TorchHostError, info
 from mtprof.torch._patch import patch, unpatch
 from mtprof.torch._profiler import ExecutionTraceObserver, _ExperimentalConfig, _KinetoProfile, profile
@@ -29,5 +28,5 @@ __all__ = [
     "profile", "schedule", "supported_activities", "tensorboard_trace_handler", "ProfilerAction",
     "ProfilerActivity", "kineto_available", "DeviceType", "record_function", "ExecutionTraceObserver",
     "EventList", "FunctionEvent", "FunctionEventAvg", "KinetoStepTracker", "RecordScope", "TorchHostError",
-    "CudaInfo", "cuda_info", "info", "load", "patch", "unpatch",
+    "info", "load", "patch", "unpatch",
 ]

@@ -173,36 +173,62 @@ SCATTER(set_1, uint8_t, b)
 SCATTER(set_2, uint16_t, b)
 SCATTER(set_4, uint32_t, b)
 SCATTER(set_8, uint64_t, b)
-SCATTER(add_bool, uint8_t, a | b)
-SCATTER(add_u8, uint8_t, a + b)
-SCATTER(add_i32, uint32_t, a + b)
-SCATTER(add_i64, uint64_t, a + b)
-SCATTER(add_f32, float, a + b)
-SCATTER(add_f64, double, a + b)
 
-static scatter_fn *scatter_of(uint32_t dtype, int64_t bytes, bool adds)
+/* X(name, DTYPE, type, type without sign in which sums wrap) */
+#define SCATTER_INTEGERS(X)        \
+    X(u8, U8, uint8_t, uint8_t)    \
+    X(i32, I32, int32_t, uint32_t) \
+    X(i64, I64, int64_t, uint64_t)
+
+#define SCATTER_REALS(X) \
+    X(f32, F32, float)   \
+    X(f64, F64, double)
+
+SCATTER(add_bool, uint8_t, a | b)
+SCATTER(multiply_bool, uint8_t, a &b)
+
+#define X(name, code, type, wide)                            \
+    SCATTER(add_##name, type, (wide)a + (wide)b)             \
+    SCATTER(multiply_##name, type, (uint64_t)a *(uint64_t)b) \
+    SCATTER(larger_##name, type, a > b ? a : b)              \
+    SCATTER(smaller_##name, type, a < b ? a : b)
+SCATTER_INTEGERS(X)
+#undef X
+
+#define X(name, code, type)                               \
+    SCATTER(add_##name, type, a + b)                      \
+    SCATTER(multiply_##name, type, a *b)                  \
+    SCATTER(larger_##name, type, a > b || a != a ? a : b) \
+    SCATTER(smaller_##name, type, a < b || a != a ? a : b)
+SCATTER_REALS(X)
+#undef X
+
+static scatter_fn *scatter_of(mt_scatter_mode code, uint32_t dtype, int64_t bytes)
 {
-    static scatter_fn *const adders[MT_DTYPE_COUNT] = {
-        [MT_DTYPE_BOOL] = scatter_add_bool, [MT_DTYPE_U8] = scatter_add_u8,
-        [MT_DTYPE_I32] = scatter_add_i32,   [MT_DTYPE_I64] = scatter_add_i64,
-        [MT_DTYPE_F32] = scatter_add_f32,   [MT_DTYPE_F64] = scatter_add_f64,
-    };
     static scatter_fn *const setters[] = {
         [1] = scatter_set_1,
         [2] = scatter_set_2,
         [4] = scatter_set_4,
         [8] = scatter_set_8,
     };
-    return adds ? adders[dtype] : setters[bytes];
+#define X(name, code, ...)                                                                         \
+    [MT_DTYPE_##code] = {NULL, scatter_add_##name, scatter_multiply_##name, scatter_larger_##name, \
+                         scatter_smaller_##name},
+    static scatter_fn *const others[MT_DTYPE_COUNT][MT_SCATTER_COUNT] = {
+        [MT_DTYPE_BOOL] = {NULL, scatter_add_bool, scatter_multiply_bool, scatter_add_bool,
+                           scatter_multiply_bool},
+        SCATTER_INTEGERS(X) SCATTER_REALS(X)};
+#undef X
+    return code == MT_SCATTER_SET ? setters[bytes] : others[dtype][code];
 }
 
-static int run_SCATTER(const mt_kernel_call *call)
+MT_HOST_KERNEL(SCATTER)
 {
     const mt_array *t = call->tensors;
     gather_job job;
-    scatter_fn *run = scatter_of(t[0].dtype, mt__element_bytes(t[0].dtype), call->code == 1);
+    scatter_fn *run = scatter_of((mt_scatter_mode)call->code, t[0].dtype, mt__element_bytes(t[0].dtype));
     if (run == NULL) {
-        return mtb_fail(MT_ENOTSUP, "SCATTER: not implemented for %s",
+        return mtb_fail(MT_ENOTSUP, "SCATTER: %s is stored and converted, not computed with",
                         mt_dtype_name((mt_dtype)t[0].dtype));
     }
     if (mt__array_numel(&t[1]) == 0) {
@@ -215,11 +241,4 @@ static int run_SCATTER(const mt_kernel_call *call)
         mt__walk_next(&job.walk);
     }
     return 0;
-}
-
-/* Elements are set in any type; narrow ones are added in their wide type. */
-MT_HOST_KERNEL(SCATTER)
-{
-    bool widened = call->code == 1 && mt__has_narrow(call);
-    return widened ? mt__run_widened(call, run_SCATTER, 0x1, 0x1) : run_SCATTER(call);
 }

@@ -185,6 +185,171 @@ int mt__scatter_add_backward(mt__backward *b)
     return mt__wants(b, 3) ? give_source(b) : 0;
 }
 
+/* The index of scatter_reduce, or that of index_reduce repeated for each element of the source. */
+static int scattered_index(mt__backward *b, mt_tensor **index)
+{
+    const mt__shape *shape = mt__bw_shape(b, 3);
+    mt_tensor *given = mt__bw_arg(b, 2);
+    *index = given;
+    if (given->n_dims == shape->n_dims || shape->n_dims == 0) {
+        return 0;
+    }
+    int64_t sizes[MT_MAX_DIMS];
+    int64_t dim = mt__bw_int(b, 1);
+    for (uint32_t d = 0; d < shape->n_dims; d++) {
+        sizes[d] = 1;
+    }
+    sizes[dim < 0 ? dim + shape->n_dims : dim] = given->numel;
+    MT_TRY(mt_reshape(given, sizes, shape->n_dims, MT_STEP(b)));
+    MT_TRY(mt_expand(mt__bw_last(b), shape->sizes, shape->n_dims, MT_STEP(b)));
+    *index = mt__bw_last(b);
+    return 0;
+}
+
+typedef struct met {
+    mt_tensor *self;
+    mt_tensor *index;
+    mt_tensor *source;
+    mt_tensor *grad;
+    mt_tensor *result;
+    int64_t dim;
+    bool with_self;
+} met;
+
+/* How many of the places of `of_self` and `of_source` that are true meet; at least 1. */
+static int count_met(mt__backward *b, const met *m, mt_tensor *of_self, mt_tensor *of_source,
+                     mt_tensor **counts)
+{
+    MT_TRY(mt_to_with(of_self, (mt_dtype)m->grad->dtype, MT_DEVICE_NONE, false, true, MT_STEP(b)));
+    *counts = mt__bw_last(b);
+    if (!m->with_self) {
+        MT_TRY(mt_zero_(*counts));
+    }
+    MT_TRY(
+        mt_to_with(of_source, (mt_dtype)m->grad->dtype, MT_DEVICE_NONE, false, false, MT_STEP(b)));
+    return mt_scatter_add_(*counts, m->dim, m->index, mt__bw_last(b));
+}
+
+/* Gives self's gradient, and zero where the source replaced it. */
+static int give_self(mt__backward *b, const met *m, mt_tensor *grad)
+{
+    if (!m->with_self) {
+        MT_TRY(mt_scatter_scalar(grad, m->dim, m->index, mt_int(0), MT_STEP(b)));
+        grad = mt__bw_last(b);
+    }
+    mt__bw_give(b, 0, grad);
+    return 0;
+}
+
+/* Elements that equal the result share its gradient. */
+static int extreme_backward(mt__backward *b, const met *m)
+{
+    mt_tensor *counts = NULL;
+    MT_TRY(mt_eq(m->self, m->result, MT_STEP(b)));
+    mt_tensor *self_is = mt__bw_last(b);
+    MT_TRY(mt_gather(m->result, m->dim, m->index, MT_STEP(b)));
+    MT_TRY(mt_eq(m->source, mt__bw_last(b), MT_STEP(b)));
+    mt_tensor *source_is = mt__bw_last(b);
+    MT_TRY(count_met(b, m, self_is, source_is, &counts));
+    MT_TRY(mt_clamp_min(counts, mt_int(1), MT_STEP(b)));
+    MT_TRY(mt_div(m->grad, mt__bw_last(b), MT_STEP(b)));
+    mt_tensor *share = mt__bw_last(b);
+    if (mt__wants(b, 0)) {
+        /* where nothing met, self is the result */
+        MT_TRY(mt_mul(share, self_is, MT_STEP(b)));
+        MT_TRY(give_self(b, m, mt__bw_last(b)));
+    }
+    if (!mt__wants(b, 3)) {
+        return 0;
+    }
+    MT_TRY(mt_gather(share, m->dim, m->index, MT_STEP(b)));
+    MT_TRY(mt_mul(mt__bw_last(b), source_is, MT_STEP(b)));
+    return mt__bw_give_last(b, 3);
+}
+
+/* The product of the others: the result divided by the factor. Where exactly one factor is zero, its
+ * gradient is the product of those that are not. */
+static int product_backward(mt__backward *b, const met *m)
+{
+    mt_tensor *zeros = NULL;
+    MT_TRY(mt_eq_scalar(m->self, mt_int(0), MT_STEP(b)));
+    mt_tensor *self_zero = mt__bw_last(b);
+    MT_TRY(mt_eq_scalar(m->source, mt_int(0), MT_STEP(b)));
+    mt_tensor *source_zero = mt__bw_last(b);
+    MT_TRY(count_met(b, m, self_zero, source_zero, &zeros));
+    MT_TRY(mt_masked_fill_scalar(m->self, self_zero, mt_int(1), MT_STEP(b)));
+    mt_tensor *self_factor = mt__bw_last(b);
+    MT_TRY(mt_masked_fill_scalar(m->source, source_zero, mt_int(1), MT_STEP(b)));
+    mt_tensor *source_factor = mt__bw_last(b);
+    MT_TRY(mt_scatter_reduce_with(self_factor, m->dim, m->index, source_factor, "prod",
+                                  m->with_self, MT_STEP(b)));
+    mt_tensor *product = mt__bw_last(b); /* of all that are not zero */
+    MT_TRY(mt_mul(m->grad, product, MT_STEP(b)));
+    mt_tensor *scaled = mt__bw_last(b);
+    /* The others' product is `product` without the factor, unless another one is zero. */
+    for (uint32_t arg = 0; arg < 4; arg += 3) {
+        if (!mt__wants(b, arg)) {
+            continue;
+        }
+        mt_tensor *from = scaled;
+        mt_tensor *others = zeros;
+        if (arg == 3) {
+            MT_TRY(mt_gather(scaled, m->dim, m->index, MT_STEP(b)));
+            from = mt__bw_last(b);
+            MT_TRY(mt_gather(zeros, m->dim, m->index, MT_STEP(b)));
+            others = mt__bw_last(b);
+        }
+        MT_TRY(mt_div(from, arg == 0 ? self_factor : source_factor, MT_STEP(b)));
+        mt_tensor *grad = mt__bw_last(b);
+        MT_TRY(mt_gt(others, arg == 0 ? self_zero : source_zero, MT_STEP(b)));
+        MT_TRY(mt_masked_fill_scalar(grad, mt__bw_last(b), mt_int(0), MT_STEP(b)));
+        if (arg == 0) {
+            MT_TRY(give_self(b, m, mt__bw_last(b)));
+        } else {
+            MT_TRY(mt__bw_give_last(b, 3));
+        }
+    }
+    return 0;
+}
+
+int mt__scatter_reduce_backward(mt__backward *b)
+{
+    const char *kind = b->args[4].of.text;
+    met m = {
+        .self = mt__bw_arg(b, 0),
+        .source = mt__bw_arg(b, 3),
+        .grad = mt__bw_grad(b),
+        .result = mt__bw_result(b, 0),
+        .dim = mt__bw_int(b, 1),
+        .with_self = b->args[5].of.integer != 0,
+    };
+    MT_TRY(scattered_index(b, &m.index));
+    if (kind[0] == 'a') {
+        return extreme_backward(b, &m);
+    }
+    if (kind[0] == 'p') {
+        return product_backward(b, &m);
+    }
+    if (kind[0] == 'm') {
+        mt_tensor *counts = NULL;
+        MT_TRY(mt_ones_like(m.grad, MT_STEP(b)));
+        mt_tensor *of_self = mt__bw_last(b);
+        MT_TRY(mt_ones_like(m.source, MT_STEP(b)));
+        MT_TRY(count_met(b, &m, of_self, mt__bw_last(b), &counts));
+        MT_TRY(mt_clamp_min(counts, mt_int(1), MT_STEP(b)));
+        MT_TRY(mt_div(m.grad, mt__bw_last(b), MT_STEP(b)));
+        m.grad = mt__bw_last(b);
+    }
+    if (mt__wants(b, 0)) {
+        MT_TRY(give_self(b, &m, m.grad));
+    }
+    if (!mt__wants(b, 3)) {
+        return 0;
+    }
+    MT_TRY(mt_gather(m.grad, m.dim, m.index, MT_STEP(b)));
+    return mt__bw_give_last(b, 3);
+}
+
 /* ---- advanced indexing ----------------------------------------------------------------------- */
 
 int mt__index_put_backward(mt__backward *b)

@@ -95,6 +95,7 @@ int mt__run_index_add(mt__call *call)
     MT_TRY(mt__wrap_dim(mt__arg_int(call, 1), self->n_dims, &dim));
     MT_TRY(check_index_add(self, dim, index, source));
     MT_TRY(mt__index_arg(call, index, &index));
+    MT_TRY(mt__need_computable(call, (mt_dtype)self->dtype));
     MT_TRY(mt__written_result(call, &out));
     if (source->numel == 0) {
         return 0;
@@ -198,40 +199,52 @@ static int check_scatter(const mt_tensor *self, uint32_t dim, const mt_tensor *i
     return 0;
 }
 
-static int scatter(mt__call *call, uint16_t code)
+int mt__scatter_into(mt__call *call, mt_tensor *out, uint32_t dim, mt_tensor *index,
+                     mt_tensor *source, mt_scatter_mode code)
 {
-    mt_tensor *self = mt__arg_tensor(call, 0);
-    mt_tensor *index = mt__arg_tensor(call, 2);
-    mt_tensor *source = mt__arg_tensor(call, 3);
-    mt_tensor *out = NULL;
-    uint32_t dim;
-    MT_TRY(mt__wrap_dim(mt__arg_int(call, 1), self->n_dims, &dim));
-    MT_TRY(mt__index_arg(call, index, &index));
-    MT_TRY(check_scatter(self, dim, index, source));
-    if (code == 1) {
-    }
-    MT_TRY(mt__written_result(call, &out));
     if (index->numel == 0) {
         return 0;
     }
     MT_TRY(mt__apart_from(call, out, index, &index));
-    if (source == NULL) {
-        mt__shape shape = mt__tensor_shape(index);
-        MT_TRY(mt__filled(call, (mt_dtype)self->dtype, &call->args[3], &shape, &source));
-    } else {
-        MT_TRY(mt__apart_from(call, out, source, &source));
-    }
+    MT_TRY(mt__apart_from(call, out, source, &source));
     const mt__kernel_args args = {
         .kernel = MT_KERNEL_SCATTER,
-        .code = code,
+        .code = (uint16_t)code,
         MT_TENSORS(out, index, source),
         MT_INTS(dim),
     };
     return mt__kernel(call, &args);
 }
 
-MT_RUN(scatter, scatter, 0)
-MT_RUN(scatter_add, scatter, 1)
+int mt__scatter_operands(mt__call *call, uint32_t *dim, mt_tensor **index)
+{
+    mt_tensor *self = mt__arg_tensor(call, 0);
+    MT_TRY(mt__wrap_dim(mt__arg_int(call, 1), self->n_dims, dim));
+    MT_TRY(mt__index_arg(call, mt__arg_tensor(call, 2), index));
+    return check_scatter(self, *dim, *index, mt__arg_tensor(call, 3));
+}
+
+static int scatter(mt__call *call, mt_scatter_mode code)
+{
+    mt_tensor *self = mt__arg_tensor(call, 0);
+    mt_tensor *source = mt__arg_tensor(call, 3);
+    mt_tensor *index = NULL;
+    mt_tensor *out = NULL;
+    uint32_t dim;
+    MT_TRY(mt__scatter_operands(call, &dim, &index));
+    if (code != MT_SCATTER_SET) {
+        MT_TRY(mt__need_computable(call, (mt_dtype)self->dtype));
+    }
+    MT_TRY(mt__written_result(call, &out));
+    if (source == NULL) {
+        mt__shape shape = mt__tensor_shape(index);
+        MT_TRY(mt__filled(call, (mt_dtype)self->dtype, &call->args[3], &shape, &source));
+    }
+    return mt__scatter_into(call, out, dim, index, source, code);
+}
+
+MT_RUN(scatter, scatter, MT_SCATTER_SET)
+MT_RUN(scatter_add, scatter, MT_SCATTER_ADD)
 
 /* Composite: zeros, with the gradient where the forward found its values. */
 int mt__run_value_selecting_reduction_backward(mt__call *call)

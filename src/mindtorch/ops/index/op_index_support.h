@@ -27,6 +27,13 @@ int mt__apart_from(mt__call *call, mt_tensor *written, mt_tensor *tensor, mt_ten
 int mt__filled(mt__call *call, mt_dtype dtype, const mt_scalar *number, const mt__shape *shape,
                mt_tensor **out);
 
+/* scatter()'s dimension and index, checked against self and source. */
+int mt__scatter_operands(mt__call *call, uint32_t *dim, mt_tensor **index);
+
+/* Writes the source's elements, or what `code` makes of both, where the index says. */
+int mt__scatter_into(mt__call *call, mt_tensor *out, uint32_t dim, mt_tensor *index,
+                     mt_tensor *source, mt_scatter_mode code);
+
 /* How many elements are not zero; waits for the device. */
 int mt__count_nonzero(mt__call *call, mt_tensor *tensor, int64_t *count);
 
