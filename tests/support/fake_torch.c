@@ -51,7 +51,9 @@ typedef struct tensor {
     int64_t sizes[5];
     int64_t strides[5];
     uint64_t offset;
-    unsigned char reserved[14];
+    uint64_t count_of_elements;
+    uint16_t dtype;
+    unsigned char reserved[4];
     unsigned char kept; /* in bits 2 and 3 */
 } tensor;
 
@@ -106,6 +108,7 @@ static void fill(fake_running *running, value *to, const fake_input *from)
         }
         tensor *t = own(running, sizeof *t);
         t->n_dims = from->n;
+        t->dtype = 6;
         t->kept = (unsigned char)(from->kept << 2);
         for (uint32_t d = from->n; d-- > 0;) {
             t->sizes[d] = from->sizes[d];
@@ -240,7 +243,7 @@ static uint64_t memory_of(const tensor *t)
 HANDLE(int64_t, get_dim, t->n_dims)
 HANDLE(const int64_t *, get_sizes, (note_asked(t), t->sizes))
 HANDLE(const int64_t *, get_strides, t->strides)
-HANDLE(int32_t, get_dtype, 6)
+HANDLE(int32_t, get_dtype, t->dtype)
 HANDLE(int32_t, get_layout, 0)
 HANDLE(int32_t, get_device_type, 0)
 HANDLE(int32_t, get_device_index, -1)
@@ -318,12 +321,12 @@ int32_t aoti_torch_empty_strided(int64_t n, const int64_t *sizes, const int64_t 
 int32_t aoti_torch_empty_strided(int64_t n, const int64_t *sizes, const int64_t *strides,
                                  int32_t dtype, int32_t type, int32_t index, void **out)
 {
-    (void)dtype;
     (void)type;
     (void)index;
     void **handle = calloc(1, sizeof *handle);
     tensor *t = calloc(1, sizeof *t);
     t->n_dims = n;
+    t->dtype = (uint16_t)dtype;
     t->kept = layout.other_tensors ? 3 << 2 : 0;
     memcpy(t->sizes, sizes, (size_t)n * 8);
     memcpy(t->strides, strides, (size_t)n * 8);

@@ -5,6 +5,7 @@ set(MTPROF_TORCH_SOURCES
     src/hosts/flops.c
     src/hosts/torch/torch_host.c
     src/hosts/torch/torch_inputs.c
+    src/hosts/torch/torch_known.c
     src/hosts/torch/torch_layout.c
     src/hosts/torch/torch_library.c
     src/hosts/torch/torch_memory.c

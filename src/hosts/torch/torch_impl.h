@@ -108,12 +108,15 @@ int th__library_open(void);
  * `checked`. */
 typedef struct th__layout {
     bool checked;
-    bool identified; /* outputs, tensor_storage and tensor_version are known as well */
+    bool identified;    /* outputs, tensor_storage and tensor_version are known as well */
+    bool plain_tensors; /* tensor_sizes, and with it strides and dtypes, are known as well */
     uint32_t thread, scope, sequence, inputs, n_inputs, forward_thread; /* of a record */
     uint32_t outputs;     /* of a record: the address of the first and the end of the last */
     uint32_t object_head; /* of an object that inputs share: what comes before its own fields */
     uint32_t tag_tensor, tag_double, tag_int, tag_bool, tag_string, tag_list;
-    uint32_t tensor_kept;    /* of a tensor: a byte with enum th__kept in bits 2 and 3 */
+    uint32_t tensor_kept; /* of a tensor: a byte with enum th__kept in bits 2 and 3 */
+    uint32_t
+        tensor_sizes; /* of a tensor that keeps up to 5 in itself; their number is before them */
     uint32_t tensor_storage; /* of a tensor: the shared object with the address of its memory */
     uint32_t tensor_version; /* of a tensor: the one that counts changes in place, or NULL */
 } th__layout;
@@ -127,6 +130,8 @@ enum th__kept {
 };
 
 enum {
+    TH_SIZES_TO_STRIDES = 40, /* in a tensor that keeps both in itself */
+    TH_SIZES_TO_DTYPE = 96,
     TH_INPUT_BYTES = 16, /* of a value: a word and a tag */
     TH_TAG_UNKNOWN = 0xFFFF
 };
@@ -189,6 +194,7 @@ typedef struct th__thread {
     uint32_t n_values, values_room;
     mtprof_tensor_ref *tensors; /* those among its inputs, or the outputs of the op that ends */
     uint32_t n_tensors, tensors_room;
+    struct th__known *known; /* inputs of former ops; NULL: none yet */
 } th__thread;
 
 /* Adds the observers for what a recording wants. */
@@ -207,6 +213,16 @@ void th__read_outputs(th__thread *thread, const void *record, mtprof_token token
 
 /* FLOPs of an op from inputs that were read. */
 uint64_t th__count_flops(uint32_t rule, const mtprof_op *op);
+
+/* ---- torch_known.c ---- */
+
+/* Sets op->known, if the op of this site has the inputs that it had the last time, but for the
+ * values of numbers. */
+bool th__find_known(th__thread *thread, const th__site *site, const void *record, mtprof_op *op);
+
+/* Remembers the inputs that were read for the op. */
+void th__keep_known(th__thread *thread, const th__site *site, const void *record,
+                    const mtprof_op *op);
 
 /* ---- torch_tensors.c ---- */
 

@@ -356,8 +356,39 @@ bool th__is_text(const void *object)
     return true;
 }
 
+/* What lies in tensors is what torch's functions say; the other tensor is of float64. */
+static void find_plain(const void *tensor, const void *real, th__layout *layout)
+{
+    int64_t *sizes = NULL;
+    int64_t *strides = NULL;
+    int32_t dtypes[2] = {-1, -1};
+    const unsigned char *objects[2] = {NULL, NULL};
+    unsigned char bytes[2][8 + TH_SIZES_TO_DTYPE + 2];
+    memcpy(&objects[0], tensor, sizeof objects[0]);
+    memcpy(&objects[1], real, sizeof objects[1]);
+    if (th__torch.sizes(tensor, &sizes) != 0 || th__torch.strides(tensor, &strides) != 0 ||
+        th__torch.dtype(tensor, &dtypes[0]) != 0 || th__torch.dtype(real, &dtypes[1]) != 0) {
+        return;
+    }
+    uint64_t offset = (uint64_t)((uintptr_t)sizes - (uintptr_t)objects[0]);
+    if (offset < 8 || offset > TENSOR_BYTES || strides != sizes + TH_SIZES_TO_STRIDES / 8) {
+        return;
+    }
+    uint16_t found[2];
+    for (int i = 0; i < 2; i++) {
+        if (!read_safely(objects[i] + offset - 8, bytes[i], sizeof bytes[i])) {
+            return;
+        }
+        memcpy(&found[i], bytes[i] + 8 + TH_SIZES_TO_DTYPE, sizeof found[i]);
+    }
+    layout->tensor_sizes = (uint32_t)offset;
+    layout->plain_tensors = dtypes[0] != dtypes[1] && found[0] == dtypes[0] &&
+                            found[1] == dtypes[1] && word_at(bytes[0], 0) == 2 &&
+                            word_at(bytes[1], 0) == 0;
+}
+
 /* Its tag differs between versions. */
-static void find_real(th__layout *layout)
+static void find_real(const void *known_tensor, th__layout *layout)
 {
     seen_op ops[KNOWN_OPS];
     void *tensor = NULL;
@@ -371,6 +402,7 @@ static void find_real(th__layout *layout)
     if (failed != 0) {
         return;
     }
+    find_plain(known_tensor, tensor, layout);
     th__torch.destroy(tensor);
     if (ops[SCALAR].seen && ops[SCALAR].n_inputs > 0 && word_at(ops[SCALAR].inputs, 0) == bits) {
         layout->tag_double = tag_of(&ops[SCALAR], 0);
@@ -431,7 +463,7 @@ const char *th__layout_check(void)
         problem = check_tensors(tensor, &layout);
     }
     if (problem[0] == '\0') {
-        find_real(&layout);
+        find_real(tensor, &layout);
         find_identity(tensor, &layout);
         layout.checked = true;
         th__fields = layout;

@@ -55,6 +55,7 @@ static void thread_ends(void *context)
     }
     mtb_free(thread->values);
     mtb_free(thread->tensors);
+    mtb_free(thread->known);
     mtb_free(thread);
 }
 
@@ -200,8 +201,12 @@ static MT_NOINLINE mtprof_token begin_details(th__thread *thread, const void *re
     uint32_t epoch = epoch_now();
     mtprof_op op = {.struct_size = sizeof op};
     read_details(record, scope, epoch, &op);
-    if ((gate & INPUTS) != 0) {
+    bool plain = site != NULL && (gate & INPUTS) == MTPROF_WANT_INPUTS;
+    if ((gate & INPUTS) != 0 && !(plain && th__find_known(thread, site, record, &op))) {
         th__read_inputs(thread, record, gate, &op);
+        if (plain && op.n_inputs != 0) {
+            th__keep_known(thread, site, record, &op);
+        }
         if ((gate & MTPROF_WANT_FLOPS) != 0 && site != NULL && site->flops != 0) {
             op.flops = th__count_flops(site->flops, &op);
             op.fields |= op.flops > 0 ? (uint32_t)MTPROF_OP_FLOPS : 0;
@@ -233,18 +238,22 @@ static MT_NOINLINE mtprof_token begin_details(th__thread *thread, const void *re
     return token;
 }
 
-/* An op of which the number alone is wanted: most recordings. */
-MT_INLINE mtprof_token begin_numbered(th__thread *thread, const void *record, th__site *site)
+/* An op of which the number alone is wanted, or its memory as well: most recordings. */
+MT_INLINE mtprof_token begin_numbered(th__thread *thread, const void *record, th__site *site,
+                                      uint32_t gate)
 {
     uint64_t sequence = field(record, th__fields.sequence);
+    bool memory = (gate & MTPROF_WANT_MEMORY) != 0;
     mtprof_op *op = &thread->numbered;
     thread->wrapper = 0;
-    if (sequence == UINT64_MAX) {
+    if (sequence == UINT64_MAX && !memory) {
         return mtprof_begin(&site->site);
     }
     op->struct_size = sizeof *op;
-    op->fields = MTPROF_OP_SEQUENCE;
+    op->fields =
+        (sequence != UINT64_MAX ? MTPROF_OP_SEQUENCE : 0u) | (memory ? MTPROF_OP_MEMORY : 0u);
     op->sequence = sequence;
+    op->memory_before = memory ? th__memory_allocated() : 0;
     return mtprof_op_begin(&site->site, op);
 }
 
@@ -271,10 +280,11 @@ MT_INLINE void **begin(void **context, const void *record, uint32_t scope)
     const char *name = th__torch.name(record);
     mtprof_token token = 0;
     th__site *site = scope != TH_SCOPE_USER ? th__site_of(&thread->cache, name) : NULL;
-    bool numbered = scope == TH_SCOPE_FUNCTION && (gate & DETAILS) == MTPROF_WANT_DETAILS &&
+    bool numbered = scope == TH_SCOPE_FUNCTION &&
+                    (gate & DETAILS & ~(uint32_t)MTPROF_WANT_MEMORY) == MTPROF_WANT_DETAILS &&
                     only_numbers && thread->named_epoch == epoch_now();
     if (MT_LIKELY(numbered && site != NULL && !site->wrapper)) {
-        token = begin_numbered(thread, record, site);
+        token = begin_numbered(thread, record, site, gate);
     } else if ((gate & DETAILS) != 0) {
         token = begin_details(thread, record, scope, site, name, gate);
     } else if (site != NULL) {

@@ -2,7 +2,8 @@
 """What recording costs a program of stock torch, ours beside torch.profiler in one run: torch_host_speed.py
 
 Figures are the best of several rounds in turn, nanoseconds an op (x + x of 2 by 2) beyond the op itself, so that a
-busy machine spoils all of them alike. `empty` is an observer that does nothing: what torch asks for any of them.
+busy machine spoils all of them alike. `empty` are observers that do nothing: what torch itself asks for being
+observed, for copying inputs to an observer (`empty_shapes`), and for reporting allocations (`empty_memory`).
 Times decide nothing; the last line counts the figures.
 """
 import argparse
@@ -26,23 +27,54 @@ import mtprof.torch  # noqa: E402
 EMPTY = r"""
 #include <dlfcn.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 typedef struct { void **(*start)(void **, const void *); void (*end)(const void *, void *); double probability;
                  bool scopes[10], needs[3]; } observer;
-static uint64_t (*add)(observer);
 static void (*take_away)(uint64_t);
+static void (*pop)(void *, uint64_t);
+static void *table[64];
+static struct { void *const *table; uint64_t zeros[511]; } info = {&table[2], {0}};
+static uint64_t kind;
 static void **start(void **context, const void *record) { (void)record; *context = 0; return context; }
 static void end(const void *record, void *context) { (void)record; (void)context; }
-uint64_t on(void)
+static void nothing(void *self) { (void)self; }
+static bool enabled(const void *self) { (void)self; return true; }
+static void report(void *self, void *memory, int64_t bytes, size_t allocated, size_t reserved, uint16_t device)
+{
+    (void)self; (void)memory; (void)bytes; (void)allocated; (void)reserved; (void)device;
+}
+static void take_place(void *torch)
+{
+    const uint64_t *named = dlsym(torch, "_ZN3c1013DebugInfoKind14PROFILER_STATEE");
+    void (*push)(uint64_t, void *) = dlsym(torch,
+        "_ZN3c1020ThreadLocalDebugInfo5_pushENS_13DebugInfoKindESt10shared_ptrINS_13DebugInfoBaseEE");
+    void *shared[2] = {&info, 0};
+    for (int i = 2; i < 64; i++) table[i] = (void *)nothing;
+    table[4] = (void *)report;
+    table[6] = (void *)enabled;
+    kind = named ? *named : 2;
+    pop = dlsym(torch, "_ZN3c1020ThreadLocalDebugInfo4_popENS_13DebugInfoKindE");
+    push(kind, shared);
+}
+uint64_t on(bool inputs, bool memory)
 {
     void *torch = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_NOW);
-    *(void **)&add = dlsym(torch, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE");
-    *(void **)&take_away = dlsym(torch, "_ZN2at14removeCallbackEm");
-    observer empty = {start, end, 1.0, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {0}};
+    uint64_t (*add)(observer) = dlsym(torch, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE");
+    take_away = dlsym(torch, "_ZN2at14removeCallbackEm");
+    observer empty = {start, end, 1.0, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {inputs}};
+    if (memory) take_place(torch);
     return add(empty);
 }
-void off(uint64_t handle) { take_away(handle); }
+void off(uint64_t handle)
+{
+    void *shared[2] = {0, 0};
+    take_away(handle);
+    if (pop) pop(shared, kind);
+    pop = 0;
+}
 """
+FLOORS = {"empty": (False, False), "empty_shapes": (True, False), "empty_memory": (False, True)}
 KINDS = {"plain": {}, "shapes": {"record_shapes": True}, "memory": {"profile_memory": True},
          "stacks": {"with_stack": True}}
 
@@ -56,6 +88,7 @@ def empty_observer(folder):
     except (OSError, subprocess.CalledProcessError):
         return None
     loaded = ctypes.CDLL(str(library))
+    loaded.on.argtypes = [ctypes.c_bool, ctypes.c_bool]
     loaded.on.restype, loaded.off.argtypes = ctypes.c_uint64, [ctypes.c_uint64]
     return loaded
 
@@ -77,13 +110,14 @@ def recording(options, folder, emit):
     cases = {"base": lambda: loop(x, options.ops)}
     empty = empty_observer(folder)
     if empty is not None:
-        def with_empty():
-            handle = empty.on()
+        def with_empty(inputs, memory):
+            handle = empty.on(inputs, memory)
             try:
                 return loop(x, options.ops)
             finally:
                 empty.off(handle)
-        cases["empty"] = with_empty
+        for floor, arguments in FLOORS.items():
+            cases[floor] = lambda arguments=arguments: with_empty(*arguments)
     for kind, flags in KINDS.items():
         for who, profile in (("ours", mtprof.torch.profile), ("torch", torch.profiler.profile)):
             cases[f"{who} {kind}"] = lambda profile=profile, flags=flags: profiled(profile, flags, x, options.ops)
@@ -96,8 +130,9 @@ def recording(options, folder, emit):
             gc.enable()
     base = best.pop("base")
     emit("torch_host_op_ns", base)
-    if "empty" in best:
-        emit("torch_host_empty_ns", best["empty"] - base)
+    for floor in FLOORS:
+        if floor in best:
+            emit(f"torch_host_{floor}_ns", best[floor] - base)
     for kind in KINDS:
         emit(f"torch_host_{kind}_ns", best[f"ours {kind}"] - base, best[f"torch {kind}"] - base)
 

@@ -210,6 +210,47 @@ TEST(the_tags_of_older_versions_are_found)
     CHECK_EQ_U64(th__fields.tag_string, 11);
 }
 
+/* Calls with the same inputs, with other numbers, and with other shapes, one after another. */
+TEST(inputs_that_are_known_are_recorded_as_others)
+{
+    load_fake();
+    attach();
+    CHECK(th__fields.plain_tensors);
+    const uint64_t wants = MTPROF_WANT_OPS | MTPROF_WANT_INPUTS | MTPROF_WANT_STRIDES;
+    mtprof_session *s = tv_start(wants);
+    for (int i = 0; i < 40; i++) {
+        const fake_input inputs[] = {
+            {.kind = FAKE_TENSOR, .n = 2, .sizes = i % 4 < 2 ? sizes : others},
+            {.kind = FAKE_TENSOR, .n = i % 8 < 7 ? 2 : 1, .sizes = others},
+            {.kind = FAKE_INT, .integer = i},
+            {.kind = i % 16 == 15 ? FAKE_NONE : FAKE_BOOL, .integer = i % 3},
+            {.kind = FAKE_REAL, .real = 0.5 * i}};
+        run_op("aten::add", 0, -1, 5, inputs);
+    }
+    trace_view *v = tv_finish(s, NULL);
+    for (size_t i = 0; i < 40; i++) {
+        const tv_span *span = tv_span_nth(v, "aten::add", i);
+        REQUIRE(span != NULL);
+        const tv_record *list = tv_payload(v, span->begin, MTPROF_REC_INPUTS, 0);
+        const tv_record *scalars = tv_payload(v, span->begin, MTPROF_REC_SCALARS, 0);
+        REQUIRE(list != NULL && scalars != NULL);
+        double real = 0.5 * (double)i;
+        uint64_t n = i % 16 == 15 ? 2 : 3;
+        CHECK_EQ_U64(scalars->r.aux, n);
+        CHECK_EQ_U64(scalars->r.words[0], i);
+        CHECK_EQ_MEM(&scalars->r.words[n - 1], &real, sizeof real);
+        CHECK(n == 2 || scalars->r.words[1] == (i % 3 != 0));
+        for (size_t k = 0; k < i; k++) { /* equal lists have equal ids, others do not */
+            const tv_span *other = tv_span_nth(v, "aten::add", k);
+            const tv_record *before = tv_payload(v, other->begin, MTPROF_REC_INPUTS, 0);
+            bool equal = (i % 4 < 2) == (k % 4 < 2) && (i % 8 < 7) == (k % 8 < 7) &&
+                         (i % 16 == 15) == (k % 16 == 15);
+            CHECK_EQ_U64(before->r.arg == list->r.arg, equal);
+        }
+    }
+    tv_free(v);
+}
+
 TEST(tensors_that_keep_no_sizes_are_not_asked)
 {
     load_fake();
