@@ -7,13 +7,13 @@ include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mtprof)
 
-foreach(header IN LISTS MTPROF_PUBLIC_HEADERS MTPROF_TORCH_PUBLIC_HEADERS)
+foreach(header IN LISTS MTPROF_PUBLIC_HEADERS MTPROF_TORCH_PUBLIC_HEADERS MTPROF_CUPTI_PUBLIC_HEADERS)
   cmake_path(GET header PARENT_PATH folder)
   cmake_path(RELATIVE_PATH folder BASE_DIRECTORY include)
   install(FILES ${PROJECT_SOURCE_DIR}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
 endforeach()
 
-install(TARGETS mtprof mtprof_static mtprof_torch EXPORT mtprofTargets)
+install(TARGETS mtprof mtprof_static mtprof_torch mtprof_cupti EXPORT mtprofTargets)
 if(TARGET mtprof_command)
   install(TARGETS mtprof_command)
   install(FILES ${PROJECT_SOURCE_DIR}/docs/mtprof.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

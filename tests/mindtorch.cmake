@@ -48,7 +48,7 @@ target_sources(test_opgen_formulas PRIVATE ${PROJECT_SOURCE_DIR}/tools/opgen/opg
 target_include_directories(test_opgen_formulas PRIVATE ${PROJECT_SOURCE_DIR}/tools/opgen)
 
 # ---- kernels ----
-foreach(name IN ITEMS test_copy_kernels test_pointwise_binary test_pointwise_ternary
+foreach(name IN ITEMS test_copy_kernels test_narrow test_pointwise_binary test_pointwise_ternary
                       test_pointwise_unary test_random_kernels test_vector_math)
   mt_torch_test(${name} unit/kernels/${name}.c)
   target_sources(${name} PRIVATE support/pointwise_values.c support/strided_array.c)
@@ -97,7 +97,7 @@ if(NOT MT_SANITIZE AND NOT MT_HOSTILE)
   mt_test_script(test_run_ops ${MT_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/ops/test_run_ops.py
                  $<TARGET_FILE:mindtorch>)
   mt_test_script(test_ops_complete ${run_ops} --complete)
-  foreach(family IN ITEMS create pointwise reduce view index matrix image rnn nn compose alias optim)
+  foreach(family IN ITEMS create pointwise reduce view index matrix image resample rnn nn compose alias optim)
     mt_test_script(test_ops_${family} ${run_ops} --family ${family})
   endforeach()
   # The device with unreadable memory as a shared object: with kernels of its own, because the library hides them.

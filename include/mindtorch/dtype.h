@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Element types. float16 and bfloat16 are stored and converted; ops compute in the others.
+ * Element types. Ops on float16 and bfloat16 compute in float32 and round each result once.
  */
 #ifndef MINDTORCH_DTYPE_H
 #define MINDTORCH_DTYPE_H

@@ -32,8 +32,8 @@ typedef enum mt_scatter_mode {
     MT_SCATTER_SET,
     MT_SCATTER_ADD,
     MT_SCATTER_MULTIPLY, /* bool: and */
-    MT_SCATTER_LARGER, /* NaN wins */
-    MT_SCATTER_SMALLER, /* NaN wins */
+    MT_SCATTER_LARGER,   /* NaN wins */
+    MT_SCATTER_SMALLER,  /* NaN wins */
     MT_SCATTER_COUNT
 } mt_scatter_mode;
 

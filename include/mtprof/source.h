@@ -53,6 +53,9 @@ typedef struct mtprof_source_ops {
      * without the zero, as snprintf does: if that is more than fits, it is called again with more
      * room. 0: no description. Called while the source takes part in a recording. */
     size_t (*describe)(void *context, char *json, size_t room);
+    /** (optional) Why start failed, for the warning: one sentence, valid until the next callback.
+     * Called at once after it, on the same thread. NULL: the status says it. */
+    const char *(*trouble)(void *context);
 } mtprof_source_ops;
 
 /**

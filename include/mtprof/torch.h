@@ -22,11 +22,12 @@
 
 MTPROF_BEGIN_DECLS
 
-/** How much of torch's records can be read; each tier has what those before it have. */
+/** How much of torch's records can be read, and how their layout is known. */
 enum mtprof_torch_tier {
-    MTPROF_TORCH_NONE = 0,  /**< not attached */
-    MTPROF_TORCH_NAMES = 1, /**< names, nesting, threads and scopes */
-    MTPROF_TORCH_FULL = 2   /**< inputs, sequence numbers and forward threads, too */
+    MTPROF_TORCH_NONE = 0,    /**< not attached */
+    MTPROF_TORCH_NAMES = 1,   /**< names, nesting, threads and scopes */
+    MTPROF_TORCH_FULL = 2,    /**< inputs, sequence numbers and forward threads, too */
+    MTPROF_TORCH_COMPILED = 3 /**< what FULL has, with the layout that a shim found */
 };
 
 /** Set struct_size. Texts are valid until the process ends. */
@@ -35,8 +36,8 @@ typedef struct mtprof_torch_info {
     uint32_t tier; /**< enum mtprof_torch_tier */
     bool memory;   /**< allocations are reported (profile_memory) */
     bool reserved[7];
-    const char *missing; /**< why attach failed, why the tier is not FULL, or what FULL lacks; "":
-                              nothing */
+    const char *missing; /**< why attach failed, why the tier is not the one that was chosen, or
+                              what it lacks; "": nothing */
     uint64_t refused;    /**< threads whose allocations were not reported, because another profiler
                                held torch's place for them; since attach */
     uint64_t unreadable; /**< inputs that were not what the layout says, shown as none; likewise */
@@ -60,13 +61,24 @@ enum mtprof_torch_option {
  */
 MTPROF_API mtprof_status mtprof_torch_attach(mtprof_torch_info *info);
 
+/**
+ * Which tier the next attach uses; what is attached is detached. NAMES reads nothing but names.
+ * FULL is the choice without this call: FULL where the layout is the known one, else NAMES.
+ * COMPILED asks `shim`, a shared object made of torch_shim.cpp with the headers of the loaded
+ * torch, for the layout, which is then checked as in FULL; where it cannot be used the tier is that
+ * of FULL, and `missing` says why.
+ *
+ * Fails with EINVAL (another tier, COMPILED without a shim), ESTATE while something records.
+ */
+MTPROF_API mtprof_status mtprof_torch_choose(uint32_t tier, const char *shim);
+
 /** Recordings no longer show torch's ops. Does nothing without attach. */
 MTPROF_API void mtprof_torch_detach(void);
 
 /** enum mtprof_torch_option, from the next recording on. */
 MTPROF_API void mtprof_torch_set_options(uint32_t options);
 
-/** "none", "names" or "full"; "unknown" for another number. */
+/** "none", "names", "full" or "compiled"; "unknown" for another number. */
 MTPROF_API const char *mtprof_torch_tier_name(uint32_t tier);
 
 MTPROF_END_DECLS

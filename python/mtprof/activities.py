@@ -9,6 +9,14 @@ _ACCEPTED = "CPU, NPU, CUDA, GPU, PrivateUse1"
 _NAMES = {name.lower(): member for name, member in ProfilerActivity.__members__.items()}
 _DEVICE = (ProfilerActivity.CUDA, ProfilerActivity.PrivateUse1)
 
+_accelerator = ProfilerActivity.PrivateUse1  # the host's
+
+
+def set_accelerator(name):
+    """What the accelerator of the host is called: "cuda", or that of a backend of our own."""
+    global _accelerator
+    _accelerator = ProfilerActivity.CUDA if name == "cuda" else ProfilerActivity.PrivateUse1
+
 
 class ActivityError(ValueError, TypeError):
     """Something that is no activity."""
@@ -17,7 +25,7 @@ class ActivityError(ValueError, TypeError):
 def supported_activities() -> set[ProfilerActivity]:
     """What can be profiled here: the CPU, and the accelerator where there is one."""
     if _mtprof.device_sources():
-        return {ProfilerActivity.CPU, ProfilerActivity.PrivateUse1}
+        return {ProfilerActivity.CPU, _accelerator}
     return {ProfilerActivity.CPU}
 
 

@@ -49,6 +49,7 @@ def set_host(*, synchronize=None, device=None, tells_launches=None):
         _host["synchronize"] = synchronize
     if device is not None:
         _host["device"] = device
+        _activities.set_accelerator(device)
 
 
 def _describe_place(backend, rank, world_size):

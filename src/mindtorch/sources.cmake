@@ -45,7 +45,9 @@ set(MINDTORCH_SOURCES
     src/mindtorch/ops/create/op_sample.c
     src/mindtorch/ops/image/op_adaptive_pool.c
     src/mindtorch/ops/image/op_conv.c
+    src/mindtorch/ops/image/op_conv3d.c
     src/mindtorch/ops/image/op_pool.c
+    src/mindtorch/ops/image/op_resample.c
     src/mindtorch/ops/index/op_cat.c
     src/mindtorch/ops/index/op_gather.c
     src/mindtorch/ops/index/op_scatter_reduce.c
@@ -144,6 +146,7 @@ set(MT_KERNEL_SOURCES
     src/kernels/image/conv_columns.c
     src/kernels/image/conv_onednn.c
     src/kernels/image/pooling.c
+    src/kernels/image/resample.c
     src/kernels/index/index_gather.c
     src/kernels/index/index_mask.c
     src/kernels/index/index_read.c
@@ -162,6 +165,7 @@ set(MT_KERNEL_SOURCES
     src/kernels/reduce/fold_run.c
     src/kernels/reduce/lanes.c
     src/kernels/walk/element.c
+    src/kernels/walk/narrow.c
     src/kernels/walk/parallel.c
     src/kernels/walk/scratch.c
     src/kernels/walk/strided.c

@@ -125,7 +125,7 @@ def linspace(g):
 @cases("eye", dtypes=ALL)
 def eye(g):
     for n, m in ((3, None), (2, 4), (4, 2), (0, None), (3, 0)):
-        yield Case((n, m), {"dtype": g.dtype}, lambda n, m, dtype: np.eye(n, m, dtype=dtype),
+        yield Case((n, m), {"dtype": g.dtype}, lambda n, m, dtype: np.eye(n, m),
                    result=g.dtype)
     yield Case((2,), {}, lambda n: np.eye(n), result="float32")
     yield Bad((-1,), "RuntimeError", "n must be greater or equal to 0, got -1")

@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from opcases import ALL, FLOATS, Bad, Case, Fixed, cases
+from opcases import ALL, FLOATS, HALVES, Bad, Case, Fixed, cases
 
 IMAGES = {"0-d": "takes images"}
 NO_EMPTY = {"0-d": "takes images", "empty": "the forward op has them"}
@@ -517,13 +517,13 @@ def flash_attention(g):
         return attention(q, k, v, attn_mask, 0, is_causal, scale), lse
     a = g.array((1, 2, 3, 2))
     yield Case((a, g.array((1, 2, 4, 2)), g.array((1, 2, 4, 3)), 0.0, False, g.array((3, 4)), 0.5),
-               {}, reference, grad=False)
+               {}, reference, grad=False, result=(g.dtype, "float32" if g.dtype in HALVES else g.dtype))
     yield Case((a, g.array((1, 2, 3, 2)), g.array((1, 2, 3, 2)), 0.0, True, None, 0.5), {},
-               reference, grad=False)
+               reference, grad=False, result=(g.dtype, "float32" if g.dtype in HALVES else g.dtype))
     yield Case((a, g.array((1, 2, 3, 2)), g.array((1, 2, 3, 2)), 0.0, True, None, None), {},
-               reference, grad=False)
+               reference, grad=False, result=(g.dtype, "float32" if g.dtype in HALVES else g.dtype))
     yield Case((g.array((1, 2, 0, 2)), a, g.array((1, 2, 3, 2)), 0.0, True, None, 0.5), {},
-               reference, grad=False)
+               reference, grad=False, result=(g.dtype, "float32" if g.dtype in HALVES else g.dtype))
     yield Bad((a, a, a, 0.5, False, None, 1.0), "RuntimeError",
               "Currently do not support dropout > 0")
     yield Bad((a, a, g.array((1, 2, 4, 2)), 0.0, False, None, 1.0), "RuntimeError",

@@ -18,6 +18,7 @@ import pathlib
 import sys
 import time
 import traceback
+import zlib
 
 import extremes
 import gradients
@@ -29,10 +30,13 @@ import opcases
 from layouts import collect, map_arrays, place_all, strip
 
 HERE = pathlib.Path(__file__).resolve().parent
-FAMILIES = ("create", "pointwise", "reduce", "view", "index", "matrix", "image", "rnn", "nn", "compose", "alias", "optim")
+FAMILIES = ("create", "pointwise", "reduce", "view", "index", "matrix", "image", "resample", "rnn", "nn", "compose",
+            "alias", "optim")
 TOLERANCES = {"float64": (1e-11, 1e-12), "float32": (2e-5, 2e-6), "float16": (2e-3, 1e-3),
               "bfloat16": (1.6e-2, 1e-2)}
 CATEGORY = {"bool": 0, "uint8": 1, "int32": 1, "int64": 1}
+SAMPLED_SHARE = 4  # one case of these in the types that are sampled
+LONG = os.environ.get("MT_LONG", "0") != "0"
 SHOWN = 4  # failures of a row
 LARGE = 40000  # rows of made cases
 EXTREME_CASES = 4  # cases of a reduction that are made extreme, for each type
@@ -144,6 +148,7 @@ class Runner:
         self.device = options.device
         self.calls = self.gradients = self.failed = 0
         self.simulated = mt.held().sim is not None
+        self.sampled = ()  # types of the row under test that are not its cases'
 
     # ---- one call ----
 
@@ -358,12 +363,44 @@ class Runner:
 
     def takes(self, op, dtype, number):
         """Whether a case is in the share that is run."""
-        if self.options.share == 1 or number == 0:
+        share = self.options.share * (SAMPLED_SHARE if dtype in self.sampled and not LONG else 1)
+        if share == 1 or number == 0:
             return True
         draw = np.random.default_rng([self.options.seed, number] + list(f"{op.name} {dtype}".encode()))
-        return draw.integers(self.options.share) == 0
+        return draw.integers(share) == 0
+
+    def dtypes_of(self, name, registered):
+        """The types of the cases, and samples of types that are computed with in wider ones: kernels have no loops
+        for them, so that one type of a row and some cases find what can go wrong. --long runs all."""
+        self.sampled = ()
+        if "float32" in registered.dtypes and not set(registered.dtypes) & set(opcases.HALVES):
+            self.sampled = opcases.HALVES if LONG else (
+                opcases.HALVES[zlib.crc32(f"{name} {self.options.seed}".encode()) % 2],)
+        return registered.dtypes + self.sampled
+
+    def sampled_items(self, op, registered, dtype, derived):
+        """Without bad input, whose words name types, without checks, which have tolerances of their own, and up to
+        the case whose arrays NumPy has no type for."""
+        try:
+            for item in self.plain_items(op, registered, dtype, derived):
+                if not isinstance(item, opcases.Bad) and item.reference is not None:
+                    yield self.loosened(item, dtype)
+        except (TypeError, KeyError) as error:
+            if dtype not in str(error):
+                raise
+
+    @staticmethod
+    def loosened(case, dtype):
+        """With the tolerance of the type, where the case has one for wider types."""
+        rtol, atol = TOLERANCES[dtype]
+        return opcases.Case(**{**case.__dict__, "check": None, "rtol": max(case.rtol or 0, rtol),
+                               "atol": max(case.atol or 0, atol)})
 
     def items(self, op, registered, dtype, derived):
+        made = self.sampled_items if dtype in self.sampled else self.plain_items
+        return made(op, registered, dtype, derived)
+
+    def plain_items(self, op, registered, dtype, derived):
         maker = opcases.Maker(op.name, dtype, self.options.seed)
         first = True
         extreme = EXTREME_CASES if "REDUCTION" in op.flags else 1  # later references may know their numbers
@@ -428,7 +465,7 @@ class Runner:
         alive = mt.tensors_alive()
         empty = zero_d = not any("Tensor" in p.type for p in op.parameters)
         count = 0
-        for dtype in registered.dtypes:
+        for dtype in self.dtypes_of(name, registered):
             if self.options.dtype not in (None, dtype):
                 continue
             for number, item in enumerate(self.items(op, registered, dtype, derived)):

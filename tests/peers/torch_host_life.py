@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """mtprof.torch in the middle of real programs: torch_host_life.py FOLDER
 
-Programs that are killed, fork, raise, are interrupted, nest profilers, run torch.profiler before, inside and after
+Programs that are killed, fork, raise and are interrupted (also in a step), nest profilers, run torch.profiler before, inside and after
 ours, run ops on eight threads, or start and stop ten thousand times. Nothing may crash or be lost without a word.
 """
 import os
@@ -102,6 +102,35 @@ INTERRUPTED = """
     else:
         raise AssertionError("not interrupted")
     assert any(row.key == "aten::add" for row in prof.key_averages())
+"""
+
+IN_A_STEP = """
+    import os, signal, torch, torch.profiler, mtprof.torch
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    def train(profiler, how):
+        model, ready = torch.nn.Linear(4, 4), []
+        def tell(prof):
+            ready.append(sorted((row.key, row.count) for row in prof.key_averages()))
+        profile = profiler.profile(schedule=profiler.schedule(wait=1, warmup=1, active=3, repeat=2), on_trace_ready=tell)
+        try:
+            with profile as prof:
+                for step in range(20):
+                    with profiler.record_function("forward"):
+                        loss = model(torch.ones(2, 4)).sum()
+                        if step == 8 and how == "raise":
+                            raise ValueError(step)
+                        if step == 8:
+                            os.kill(os.getpid(), signal.SIGINT)
+                            model(torch.ones(2, 4)), model(torch.ones(2, 4))
+                    loss.backward()
+                    prof.step()
+        except (ValueError, KeyboardInterrupt) as error:
+            stopped = type(error).__name__
+        return stopped, len(ready), ready[0], dict(ready[-1])["forward"], dict(ready[-1])["ProfilerStep*"]
+    for how in ("raise", "interrupt"):
+        ours, theirs = train(mtprof.torch, how), train(torch.profiler, how)
+        assert ours == theirs, (ours, theirs)
+        assert ours[1] == 2 and ours[3:] == (2, 2), ours  # the window that was open has its two steps
 """
 
 NESTED = """
@@ -254,7 +283,7 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     passed = failed = 0
     for name, text in (("killed", None), ("threads", THREADS), ("forked", FORKED), ("raises", RAISES),
-                       ("interrupted", INTERRUPTED), ("nested", NESTED), ("beside", BESIDE), ("patched", PATCHED),
+                       ("interrupted", INTERRUPTED), ("in a step", IN_A_STEP), ("nested", NESTED), ("beside", BESIDE), ("patched", PATCHED),
                        ("compiled", COMPILED), ("cycles", CYCLES)):
         problem = ""
         if text is None:

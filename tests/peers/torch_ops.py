@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds every row of the op table against real torch: torch_ops.py LIBRARY [--seed N] [--op NAME] [-v]
+"""Holds every row of the op table against real torch: torch_ops.py LIBRARY [--seed N] [--op NAME] [--half TYPE]
 
 The cases are those of tests/ops. For each row and dtype every case runs contiguous and in one other
 layout, which the seed picks, in our library and in torch:
@@ -10,6 +10,7 @@ layout, which the seed picks, in our library and in torch:
   gradient  float64: the same gradient comes in, the same gradients come out
   second    the same for gradients of these gradients, where the case has them
   node      results' grad_fn.name()
+--half float16 runs every row that takes float32 in that type, gradients included.
 Random rows: type, shape, no NaN or inf (tests/ops looks at the numbers). Rows that torch has not,
 input that torch does not check, and differences that are decisions (torch_exceptions.py) are listed
 and counted as skipped. The last line: N passed, N failed, N skipped.
@@ -22,7 +23,7 @@ import warnings
 from collections import Counter
 
 import torch_twin as twin  # first: it finds tests/ops
-from torch_exceptions import DECISIONS
+from torch_exceptions import DECISIONS, HALVES
 
 import layouts  # noqa: E402
 import mt  # noqa: E402
@@ -204,9 +205,9 @@ def derive(tied, leaves, weights, create_graph=False):
     """(gradients of ours, error), (gradients of torch's, error); tied: a list of each library's."""
     flags = mt.ALLOW_UNUSED | (mt.CREATE_GRAPH if create_graph else 0)
     return (attempt(mt.grad, [t for t, _ in tied[0]], [a for a, _ in leaves],
-                    [mt.tensor(weights[i]) for _, i in tied[0]], flags),
+                    [mt.call("to", mt.tensor(weights[i]), dtype=t.dtype) for t, i in tied[0]], flags),
             attempt(torch.autograd.grad, [t for t, _ in tied[1]], [b for _, b in leaves],
-                    [torch.from_numpy(weights[i]) for _, i in tied[1]], allow_unused=True,
+                    [torch.from_numpy(weights[i]).to(t.dtype) for t, i in tied[1]], allow_unused=True,
                     create_graph=create_graph))
 
 
@@ -236,7 +237,7 @@ def run_second(grads, leaves, case, rng):
 def make_leaves(op, case, layout):
     """Arguments as pairs, and [(ours, torch's)] of those that are differentiated."""
     placed = twin.pairs((case.args, case.kwargs), layout)
-    found = [p for p in layouts.collect(placed, twin.Pair) if p.ours.dtype == "float64"]
+    found = [p for p in layouts.collect(placed, twin.Pair) if p.ours.dtype in ("float64", *opcases.HALVES)]
     if case.grad_args is not None:
         found = [found[i] for i in case.grad_args]
     for pair in found:
@@ -265,13 +266,14 @@ def run_gradient(op, case, layout, seed):
     rng = np.random.default_rng(seed)
     weights = [np.asarray(rng.normal(size=t.shape)) for t in mine]
     tied = [(t, i) for t, i in tie(mine) if i in both], [(t, i) for t, i in tie(its) if i in both]
-    (grads, error), (its_grads, its_error) = derive(tied, leaves, weights, case.double)
+    double = case.double and leaves[0][0].dtype == "float64"
+    (grads, error), (its_grads, its_error) = derive(tied, leaves, weights, double)
     if type(error) is not type(its_error):
         raise Difference("gradient", f"backward raised {brief(error)}; torch {brief(its_error)}")
     if error is None:
         for index, (a, b) in enumerate(zip(grads, its_grads)):
             compare_tensor(a, b, case, f"gradient {index}", "gradient")
-        if case.double:
+        if double:
             run_second((grads, its_grads), leaves, case, rng)
     for a, b in names:
         if a != b:
@@ -287,6 +289,7 @@ class Peer:
         self.cases = run_ops.Runner(argparse.Namespace(seed=options.seed, device="cpu"))
         self.passed = self.failed = self.skipped = 0
         self.used = Counter()
+        self.decisions = DECISIONS if options.half is None else DECISIONS + HALVES
 
     def try_one(self, op, where, function, *args):
         try:
@@ -298,7 +301,7 @@ class Peer:
             self.differs(op, where, "case", str(error))
 
     def differs(self, op, where, kind, text):
-        for number, (rows, kinds, pattern, _) in enumerate(DECISIONS):
+        for number, (rows, kinds, pattern, _) in enumerate(self.decisions):
             if re.fullmatch(rows, op.name) and kind in kinds.split() and re.search(
                     pattern, f"{where}: {text}"):
                 self.used[number] += 1
@@ -321,11 +324,31 @@ class Peer:
         for layout in chosen:
             self.try_one(op, f"{where}, {layout}", run_value, op, case, layout)
         sizes = [layouts.strip(a).size for a in arrays]
-        if case.grad is not False and dtype == "float64" and all(sizes) and (
+        if case.grad is not False and dtype in ("float64", self.options.half) and all(sizes) and (
                 op.differentiable or "COMPOSITE" in op.flags) and "RANDOM" not in op.flags and any(
-                    layouts.strip(a).dtype == np.float64 for a in arrays):
+                    mt.dtype_of(layouts.strip(a)) == dtype for a in arrays):
             layout = chosen[-1] if chosen[-1] != "broadcast" else chosen[0]
             self.try_one(op, f"{where}, {layout}", run_gradient, op, case, layout, self.options.seed)
+
+    def dtypes_of(self, registered):
+        """Those of the cases, or a half type for rows of floating-point numbers."""
+        if self.options.half is None:
+            return registered.dtypes
+        return (self.options.half,) if "float32" in registered.dtypes else ()
+
+    def items_of(self, op, registered, dtype, derived):
+        """The cases. In a half type without bad input, whose words name types, and up to the one whose arrays
+        NumPy has no type for."""
+        if self.options.half is None:
+            yield from self.cases.items(op, registered, dtype, derived)
+            return
+        try:
+            yield from (item for item in self.cases.items(op, registered, dtype, derived)
+                        if not isinstance(item, opcases.Bad))
+        except (TypeError, KeyError) as error:
+            if self.options.half not in str(error):
+                raise
+            self.skipped += 1
 
     def run_row(self, name):
         op = mt.ops()[name]
@@ -333,8 +356,8 @@ class Peer:
         registered, derived = run_ops.cases_of(name)
         unchecked, untried = twin.unchecked(name), 0
         rng = np.random.default_rng([self.options.seed] + list(name.encode()))
-        for dtype in registered.dtypes:
-            for number, item in enumerate(self.cases.items(op, registered, dtype, derived)):
+        for dtype in self.dtypes_of(registered):
+            for number, item in enumerate(self.items_of(op, registered, dtype, derived)):
                 if getattr(item, "note", "") == "made: large":
                     continue
                 where = f"{dtype} case {number}, {signature(op, item)}"
@@ -355,7 +378,7 @@ class Peer:
         print(f"skip row {name}: {twin.ABSENT[name]}")
 
     def report_decisions(self, whole):
-        for number, (rows, kinds, _, reason) in enumerate(DECISIONS):
+        for number, (rows, kinds, _, reason) in enumerate(self.decisions):
             if self.used[number]:
                 print(f"skip {rows} ({kinds}), {self.used[number]} times: {reason}")
             elif whole:
@@ -367,6 +390,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("library")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--half", choices=opcases.HALVES, help="in this type, every row that takes float32")
     parser.add_argument("--op", action="append", help="only these rows")
     parser.add_argument("--python", action="store_true", help="through the package mindtorch_v2 instead of ctypes")
     parser.add_argument("-v", "--verbose", action="store_true")
@@ -389,7 +413,7 @@ def main():
             peer.skip_row(name)
         else:
             peer.run_row(name)
-    peer.report_decisions(whole=not options.op and options.seed == 1)
+    peer.report_decisions(whole=not options.op and options.seed == 1 and options.half is None)
     print(f"{rows} rows, torch {torch.__version__}, seed {options.seed}, "
           f"{time.process_time() - began:.1f} s of processor time")
     print(f"{peer.passed} passed, {peer.failed} failed, {peer.skipped} skipped")

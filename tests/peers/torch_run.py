@@ -45,16 +45,43 @@ raise SystemExit(5)
 """
 
 
+# A package: a guard, relative imports, arguments, input, forked workers, an exit status.
+PACKAGE = {
+    "__init__.py": "",
+    "model.py": """\
+import torch
+def train(batches):
+    model = torch.nn.Linear(2, 2)
+    for batch, in batches:
+        model(batch).sum().backward()
+    return sum(p.grad.numel() for p in model.parameters())
+""",
+    "__main__.py": """\
+import os, sys
+import torch
+from .model import train
+if __name__ == "__main__":
+    rows = [[float(word) for word in line.split()] for line in sys.stdin]
+    data = torch.utils.data.TensorDataset(torch.tensor(rows))
+    print(__package__, sys.argv[1:], train(torch.utils.data.DataLoader(data, batch_size=2, num_workers=2)), flush=True)
+    child = os.fork()
+    if child == 0:
+        print("child", torch.ones(2).sum().item(), flush=True)
+        os._exit(4)
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) + 3)
+"""}
+
+
 class Run(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def python(self, *words, text=PLAIN):
+    def python(self, *words, text=PLAIN, given=""):
         with open(os.path.join(self.folder, "train.py"), "w", encoding="utf-8") as file:
             file.write(text)
-        done = subprocess.run([sys.executable, *words], cwd=self.folder, stdout=subprocess.PIPE,
+        done = subprocess.run([sys.executable, *words], cwd=self.folder, input=given, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, check=False)
         return done.returncode, done.stdout, done.stderr
 
@@ -89,6 +116,21 @@ class Run(unittest.TestCase):
         counts = self.counts()
         self.assertEqual((counts["Optimizer.step#Adam.step"], counts["MseLossBackward0"] + counts["MeanBackward0"]),
                          (4, 4))
+
+    def test_a_package_that_reads_forks_and_exits(self):
+        os.mkdir(os.path.join(self.folder, "pack"))
+        for name, text in PACKAGE.items():
+            with open(os.path.join(self.folder, "pack", name), "w", encoding="utf-8") as file:
+                file.write(text)
+        expected = self.python("-m", "pack", "a", "--b", given="1 2\n3 4\n5 6\n7 8\n")
+        self.assertEqual(expected[0], 7, expected)
+        found = self.python("-m", "mtprof", "run", "-o", "trace.mtt", "-m", "pack", "a", "--b",
+                            given="1 2\n3 4\n5 6\n7 8\n")
+        self.assertEqual(found[:2], expected[:2], found[2])
+        self.assertTrue(self.trace().health().ok, self.trace().health())
+        counts = self.counts()
+        self.assertEqual(counts["AddmmBackward0"], 2)
+        self.assertGreaterEqual(counts["enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"], 2)
 
     def test_calls_and_stacks(self):
         self.assertEqual(self.record("--calls", "--stacks", "--delay", "0")[0], 0)

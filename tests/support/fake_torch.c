@@ -37,7 +37,7 @@ typedef struct value {
 
 /* What tensors share: an address of memory, or a version. */
 typedef struct shared {
-    uint64_t head[4]; /* object_head bytes of it, then the number */
+    uint64_t head[5]; /* object_head bytes of it, then the number */
 } shared;
 
 typedef struct tensor {
@@ -446,6 +446,21 @@ void aoti_torch_grad_mode_set_enabled(bool enabled);
 void aoti_torch_grad_mode_set_enabled(bool enabled)
 {
     grad_mode = enabled;
+}
+
+/* ---- what torch_shim.cpp would say ---- */
+
+bool mtprof_torch_shim(uint32_t places[9]);
+bool mtprof_torch_shim(uint32_t places[9])
+{
+    const uint32_t known[6] = {THREAD, SEQUENCE, INPUTS, N_INPUTS, FORWARD, OUTPUTS};
+    places[0] = 1;
+    for (uint32_t i = 0; i < 6; i++) {
+        places[1 + i] = (uint32_t)((int32_t)known[i] + layout.shim_shift);
+    }
+    places[7] = 1; /* the tag of tensors */
+    places[8] = sizeof(value);
+    return !layout.no_shim;
 }
 
 /* ---- for the test ---- */

@@ -2,7 +2,7 @@
  *
  * A libtorch_cpu.so of our own: the functions that src/hosts/torch finds by symbol, with records
  * laid out as real torch has them, or wilfully otherwise. Its tensors have no data. With
- * FAKE_TORCH_OLD it lacks a function that inputs need.
+ * FAKE_TORCH_OLD it lacks a function that inputs need. It is its own shim (torch_shim.cpp), too.
  */
 #ifndef TESTS_SUPPORT_FAKE_TORCH_H
 #define TESTS_SUPPORT_FAKE_TORCH_H
@@ -21,6 +21,8 @@ typedef struct fake_layout {
     bool old_tags;        /* those of 2.7 */
     bool other_tensors;   /* tensors do not say that they keep their sizes */
     bool no_versions;     /* a change in place is not counted */
+    int32_t shim_shift;   /* what the shim in it adds to the known places */
+    bool no_shim;         /* it finds nothing */
     bool no_outputs;      /* nor does a record say what its op made */
 } fake_layout;
 

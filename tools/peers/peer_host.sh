@@ -19,5 +19,6 @@ compare tests/peers/torch_memory.py "$work/memory" --host
 compare tests/peers/torch_run.py
 compare tests/peers/torch_host_life.py "$work"
 compare tests/peers/host/torch_host_stacks.py
+compare tests/peers/host/torch_host_tiers.py "$work/tiers"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -18,7 +18,11 @@ compare tests/peers/torch_ops.py "$build/libmindtorch.so" --python --seed "${PEE
 for subject in binding composed repr nn optim data loading training schedules indexing event_lists; do
     compare "tests/peers/torch_$subject.py"
 done
+for half in float16 bfloat16; do
+    compare tests/peers/torch_ops.py "$build/libmindtorch.so" --half "$half" --seed "${PEERS_SEED:-1}"
+done
 compare tests/peers/dtypes/torch_types.py
+compare tests/peers/nn/torch_images.py
 compare tests/peers/nn/torch_recurrent.py
 compare tests/peers/torch_profiles.py "$work"
 compare tests/peers/torch_memory.py "$work/memory"

@@ -11,6 +11,7 @@ import warnings
 import mindtorch_v2 as torch
 
 from . import _reduction
+from ._images import *  # noqa: F403
 from .._C import ops
 
 # ---- products, convolutions ----
@@ -64,6 +65,13 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     if isinstance(padding, str):
         return _convolve(ops.conv2d, 2, input, weight, bias, stride, padding, dilation, groups)
     return ops.conv2d(input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """Convolution over the last three dimensions; padding may be 'same' or 'valid'."""
+    if isinstance(padding, str):
+        return _convolve(ops.conv3d, 3, input, weight, bias, stride, padding, dilation, groups)
+    return ops.conv3d(input, weight, bias, stride, padding, dilation, groups)
 
 
 def pad(input, pad, mode="constant", value=None):

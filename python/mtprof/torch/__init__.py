@@ -8,7 +8,8 @@
     print(prof.key_averages().table(sort_by="self_cpu_time_total"))
 
 patch() puts it behind `torch.profiler` for programs that nobody wants to edit. info() says how much of
-torch's records can be read: tier "full", or "names" where torch's layout is not the known one.
+torch's records can be read: tier "full", or "names" where torch's layout is not the known one. choose_tier() asks for
+another: "compiled" finds the layout with torch's own headers.
 """
 import sys
 
@@ -19,7 +20,8 @@ if getattr(sys.modules.get("torch"), "__name__", "torch") == "mindtorch_v2":
 from mtprof import (DeviceType, EventList, FunctionEvent, FunctionEventAvg, KinetoStepTracker, ProfilerAction,
                     ProfilerActivity, RecordScope, kineto_available, load, schedule, supported_activities,
                     tensorboard_trace_handler)
-from mtprof.torch._library import TorchHostError, info
+from mtprof.torch._cuda import CudaInfo, cuda_info
+from mtprof.torch._library import TorchHostError, choose_tier, info
 from mtprof.torch._patch import patch, unpatch
 from mtprof.torch._profiler import ExecutionTraceObserver, _ExperimentalConfig, _KinetoProfile, profile
 from mtprof.torch._scopes import record_function
@@ -28,5 +30,5 @@ __all__ = [
     "profile", "schedule", "supported_activities", "tensorboard_trace_handler", "ProfilerAction",
     "ProfilerActivity", "kineto_available", "DeviceType", "record_function", "ExecutionTraceObserver",
     "EventList", "FunctionEvent", "FunctionEventAvg", "KinetoStepTracker", "RecordScope", "TorchHostError",
-    "info", "load", "patch", "unpatch",
+    "CudaInfo", "choose_tier", "cuda_info", "info", "load", "patch", "unpatch",
 ]

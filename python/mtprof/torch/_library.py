@@ -9,11 +9,13 @@ from mtprof import _mtprof
 from mtprof._warnings import warn
 
 OVERLOADS, ANNOTATIONS = 1, 2  # enum mtprof_torch_option
+TIERS = {"names": 1, "full": 2, "compiled": 3}  # enum mtprof_torch_tier
+TIER_VARIABLE = "MTPROF_TORCH_TIER"
 
 Info = collections.namedtuple("Info", "tier memory missing threads_refused inputs_unreadable")
 Info.__doc__ = """How torch is observed.
 
-tier: "full" or "names" (names, nesting, threads and scopes only). memory: whether allocations are reported.
+tier: "full", "compiled" or "names" (names, nesting, threads and scopes only). memory: whether allocations are reported.
 missing: what is missing and why, "" when nothing is. threads_refused: threads whose allocations another
 profiler held. inputs_unreadable: inputs that were not what torch's layout says, shown as none.
 """
@@ -36,6 +38,8 @@ def _load():
     library.mtprof_torch_attach.restype = ctypes.c_int
     library.mtprof_torch_tier_name.argtypes = [ctypes.c_uint32]
     library.mtprof_torch_tier_name.restype = ctypes.c_char_p
+    library.mtprof_torch_choose.argtypes = [ctypes.c_uint32, ctypes.c_char_p]
+    library.mtprof_torch_choose.restype = ctypes.c_int
     library.mtprof_torch_set_options.argtypes = [ctypes.c_uint32]
     library.mtprof_torch_set_options.restype = None
     return library
@@ -58,9 +62,34 @@ def set_options(options):
     _library.mtprof_torch_set_options(options)
 
 
-def attach():
-    """Attaches once, and warns of what is missing."""
+def choose_tier(tier):
+    """Observes torch in another tier from now on: "full" (the default), "names", or "compiled", whose shim is built
+    with a C++ compiler and torch's headers, and kept for this version of torch. Returns the new Info; a warning says
+    why it is another tier than the one that was asked for. The environment variable MTPROF_TORCH_TIER does the same.
+    """
+    if tier not in TIERS:
+        raise ValueError(f"choose_tier: {tier!r} is no tier; there are {', '.join(TIERS)}")
+    path, problem = None, ""
+    if tier == "compiled":
+        from mtprof.torch import _shim
+        try:
+            path = _shim.build().encode()
+        except _shim.ShimError as error:
+            problem = str(error)
+    number = TIERS["full" if problem else tier]
+    if _library.mtprof_torch_choose(number, path) != 0:
+        raise TorchHostError(f"choose_tier: tier {tier!r} cannot be chosen while something records")
     answer = info()
-    if answer.missing:
-        warn(f"mtprof: torch {torch.__version__} is observed in tier {answer.tier!r}: {answer.missing}")
-    return answer
+    missing = "; ".join(filter(None, [problem, answer.missing]))
+    if missing:
+        warn(f"mtprof: torch {torch.__version__} is observed in tier {answer.tier!r}: {missing}")
+    return answer._replace(missing=missing)
+
+
+def attach():
+    """Attaches once, in the tier that the environment asks for, and warns of what is missing."""
+    tier = os.environ.get(TIER_VARIABLE, "")
+    if tier and tier not in TIERS:
+        warn(f"mtprof: {TIER_VARIABLE} is {tier!r}; there are {', '.join(TIERS)}")
+        tier = ""
+    return choose_tier(tier or "full")

@@ -9,7 +9,7 @@ from torch.autograd import profiler as _torch_profiler
 from mtprof import ExecutionTraceObserver, modules as _modules, profiler as _profiler, set_host
 from mtprof._warnings import own_folder, warn
 from mtprof.config import _ExperimentalConfig
-from mtprof.torch import _library
+from mtprof.torch import _cuda, _library
 
 __all__ = ["ExecutionTraceObserver", "_ExperimentalConfig", "_KinetoProfile", "profile"]
 
@@ -62,6 +62,7 @@ class _OfTorch:
             annotations = "torch._dynamo" in sys.modules
             _library.set_options((_library.ANNOTATIONS if annotations else 0)
                                  | (_library.OVERLOADS if overloads else 0))
+            _cuda.begin_window(getattr(self.experimental_config, "enable_cuda_sync_events", False))
             place = _distributed()
             if place is not None:
                 self.add_metadata_json("distributedInfo", json.dumps(place))
@@ -86,6 +87,7 @@ class profile(_OfTorch, _profiler.profile):
 
 
 _library.attach()
+_cuda.attach()
 set_host(synchronize=_synchronize, device="cuda", tells_launches=False)
 own_folder(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _modules.set_module_call(torch.nn.Module.__call__)

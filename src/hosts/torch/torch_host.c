@@ -11,14 +11,17 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 static struct {
     pthread_mutex_t lock; /* attach and detach, not recording */
     bool known;           /* the library was opened and checked */
     mtprof_torch_info info;
     char failure[MTB_MESSAGE_BYTES]; /* of attaching */
-    char missing[MTB_MESSAGE_BYTES]; /* of tier names */
+    char missing[MTB_MESSAGE_BYTES]; /* of the tier */
+    char shim[4096];                 /* of COMPILED */
     mtprof_source *source;           /* NULL: not attached */
+    uint32_t chosen;                 /* enum mtprof_torch_tier; NONE: as FULL */
     uint32_t options;                /* atomic */
 } host = {.lock = PTHREAD_MUTEX_INITIALIZER, .info = {.missing = ""}};
 
@@ -48,33 +51,65 @@ static void after_fork(void)
     th__sites_after_fork();
 }
 
+/* What a tier with a checked layout lacks. */
+static const char *find_gaps(void)
+{
+    if (!host.info.memory) {
+        return "allocations are not reported as in torch 2.7 to 2.15";
+    }
+    if (th__fields.tag_double == TH_TAG_UNKNOWN) {
+        return "real numbers among inputs are not known";
+    }
+    if (th__fields.tag_string == TH_TAG_UNKNOWN) {
+        return "texts among inputs are not known";
+    }
+    return th__fields.identified ? ""
+                                 : "memory of tensors is not found: memory timelines have no "
+                                   "categories";
+}
+
+static uint32_t find_tier(void)
+{
+    const char *of_shim = "";
+    host.missing[0] = '\0';
+    if (th__torch.lacks != NULL) {
+        snprintf(host.missing, sizeof host.missing, "this libtorch has no %s; 2.7 to 2.15 have it",
+                 th__torch.lacks);
+        return MTPROF_TORCH_NAMES;
+    }
+    host.info.memory = th__memory_check();
+    if (host.chosen == MTPROF_TORCH_NAMES) {
+        th__layout_forget();
+        return MTPROF_TORCH_NAMES;
+    }
+    if (host.chosen == MTPROF_TORCH_COMPILED) {
+        of_shim = th__layout_check(host.shim);
+        if (of_shim[0] == '\0') {
+            snprintf(host.missing, sizeof host.missing, "%s", find_gaps());
+            return MTPROF_TORCH_COMPILED;
+        }
+    }
+    const char *missing = th__layout_check(NULL);
+    bool full = missing[0] == '\0';
+    const char *gaps = full ? find_gaps() : missing;
+    const char *between = of_shim[0] != '\0' && gaps[0] != '\0' ? "; " : "";
+    snprintf(host.missing, sizeof host.missing, "%s%s%s", of_shim, between, gaps);
+    return full ? MTPROF_TORCH_FULL : MTPROF_TORCH_NAMES;
+}
+
 static int know_torch(void)
 {
+    static bool forks; /* our handler is registered */
     if (host.known) {
         return MTPROF_OK;
     }
     MT_TRY(th__library_open());
-    const char *missing = host.missing;
-    if (th__torch.lacks != NULL) {
-        snprintf(host.missing, sizeof host.missing, "this libtorch has no %s; 2.7 to 2.15 have it",
-                 th__torch.lacks);
-    } else {
-        missing = th__layout_check();
-        host.info.memory = th__memory_check();
-    }
-    host.info.tier = missing[0] == '\0' ? MTPROF_TORCH_FULL : MTPROF_TORCH_NAMES;
-    if (missing[0] == '\0' && !host.info.memory) {
-        missing = "allocations are not reported as in torch 2.7 to 2.15";
-    } else if (missing[0] == '\0' && th__fields.tag_double == TH_TAG_UNKNOWN) {
-        missing = "real numbers among inputs are not known";
-    } else if (missing[0] == '\0' && th__fields.tag_string == TH_TAG_UNKNOWN) {
-        missing = "texts among inputs are not known";
-    } else if (missing[0] == '\0' && !th__fields.identified) {
-        missing = "memory of tensors is not found: memory timelines have no categories";
-    }
-    host.info.missing = missing;
+    host.info.tier = find_tier();
+    host.info.missing = host.missing;
     host.known = true;
-    (void)pthread_atfork(NULL, NULL, after_fork);
+    if (!forks) {
+        forks = pthread_atfork(NULL, NULL, after_fork) == 0;
+    }
     return MTPROF_OK;
 }
 
@@ -119,6 +154,27 @@ void mtprof_torch_detach(void)
     mtprof_source_unregister(source);
 }
 
+mtprof_status mtprof_torch_choose(uint32_t tier, const char *shim)
+{
+    if (tier < MTPROF_TORCH_NAMES || tier > MTPROF_TORCH_COMPILED) {
+        return mtb_fail(MTPROF_EINVAL, "torch: %u is no tier to choose", tier);
+    }
+    if (tier == MTPROF_TORCH_COMPILED && (shim == NULL || strlen(shim) >= sizeof host.shim)) {
+        return mtb_fail(MTPROF_EINVAL, "torch: tier compiled needs the path of a shim");
+    }
+    if (__atomic_load_n(&mtprof_i_gate, __ATOMIC_RELAXED) != 0) {
+        return mtb_fail(MTPROF_ESTATE, "torch: tier %s cannot be chosen while something records",
+                        mtprof_torch_tier_name(tier));
+    }
+    mtprof_torch_detach();
+    pthread_mutex_lock(&host.lock);
+    host.chosen = tier;
+    host.known = false;
+    snprintf(host.shim, sizeof host.shim, "%s", tier == MTPROF_TORCH_COMPILED ? shim : "");
+    pthread_mutex_unlock(&host.lock);
+    return MTPROF_OK;
+}
+
 void mtprof_torch_set_options(uint32_t options)
 {
     __atomic_store_n(&host.options, options, __ATOMIC_RELAXED);
@@ -126,6 +182,6 @@ void mtprof_torch_set_options(uint32_t options)
 
 const char *mtprof_torch_tier_name(uint32_t tier)
 {
-    static const char *const names[] = {"none", "names", "full"};
+    static const char *const names[] = {"none", "names", "full", "compiled"};
     return tier < sizeof names / sizeof names[0] ? names[tier] : "unknown";
 }

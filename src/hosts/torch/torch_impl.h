@@ -111,7 +111,8 @@ typedef struct th__layout {
     bool identified;    /* outputs, tensor_storage and tensor_version are known as well */
     bool plain_tensors; /* tensor_sizes, and with it strides and dtypes, are known as well */
     uint32_t thread, scope, sequence, inputs, n_inputs, forward_thread; /* of a record */
-    uint32_t outputs;     /* of a record: the address of the first and the end of the last */
+    uint32_t outputs; /* of a record: the address of the first and the end of the last */
+    uint32_t record_bytes;
     uint32_t object_head; /* of an object that inputs share: what comes before its own fields */
     uint32_t tag_tensor, tag_double, tag_int, tag_bool, tag_string, tag_list;
     uint32_t tensor_kept; /* of a tensor: a byte with enum th__kept in bits 2 and 3 */
@@ -133,13 +134,18 @@ enum {
     TH_SIZES_TO_STRIDES = 40, /* in a tensor that keeps both in itself */
     TH_SIZES_TO_DTYPE = 96,
     TH_INPUT_BYTES = 16, /* of a value: a word and a tag */
-    TH_TAG_UNKNOWN = 0xFFFF
+    TH_TAG_UNKNOWN = 0xFFFF,
+    TH_NO_PLACE = 0xFFFF /* of a field that is not known */
 };
 
 extern th__layout th__fields;
 
-/* Checks the layout with known ops. Why it is not as expected, or "". */
-const char *th__layout_check(void);
+/* Checks the layout with known ops, and asks the shim (NULL: none) for it before. Why it is not as
+ * expected, or "". */
+const char *th__layout_check(const char *shim);
+
+/* Nothing is read from records. */
+void th__layout_forget(void);
 
 /* Whether the object of an input with tag_string is a text. The first one is read through the
  * kernel: until then the tag is a guess. */

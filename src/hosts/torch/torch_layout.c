@@ -27,8 +27,10 @@
  *        class of what it leads to is compared with that of texts, with each input.
  *   HL3  The forward thread is not seen either: it is used where it is the id of a known thread.
  */
+#include "base/shared_object.h"
 #include "hosts/torch/torch_impl.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -38,7 +40,7 @@ enum {
     ROWS = 3,
     COLUMNS = 7,
     MOST_INPUTS = 16,
-    RECORD_BYTES = 320,
+    RECORD_BYTES = 1024, /* at most */
     TENSOR_BYTES = 256,
     FROM_SIZES_TO_KEPT = 0x66,
     SHARED_OBJECTS = 6 /* words of a tensor that may point to one, after its head */
@@ -47,7 +49,7 @@ enum {
 static const double known_number = 0.7215625;
 
 /* What the wheels from 2.7 to 2.15 have. */
-static const th__layout expected = {
+static const th__layout known = {
     .thread = 88,
     .scope = 96,
     .sequence = 200,
@@ -55,10 +57,14 @@ static const th__layout expected = {
     .n_inputs = 216,
     .forward_thread = 304,
     .outputs = 280,
+    .record_bytes = 320,
     .tag_tensor = 1,
 };
 
 th__layout th__fields;
+
+/* What is checked: `known`, or what a shim says. */
+static th__layout expected;
 
 /* An op as the observer saw it. */
 typedef struct seen_op {
@@ -156,7 +162,7 @@ static void **look(void **context, const void *record)
     seen_op *op = &wanted[which];
     op->n_inputs = th__torch.n_inputs(record);
     op->sequence = th__torch.sequence();
-    if (op->n_inputs > MOST_INPUTS || !read_safely(record, op->record, RECORD_BYTES)) {
+    if (op->n_inputs > MOST_INPUTS || !read_safely(record, op->record, expected.record_bytes)) {
         return context;
     }
     const void *inputs = (const void *)(uintptr_t)word_at(op->record, expected.inputs);
@@ -190,7 +196,7 @@ static void look_at_output(const void *record, void *context)
 static bool is_right(const seen_op *op, uint64_t sequence, size_t n_inputs)
 {
     return op->seen && op->n_inputs >= n_inputs &&
-           op->record[expected.scope] == TH_SCOPE_FUNCTION &&
+           (expected.scope == TH_NO_PLACE || op->record[expected.scope] == TH_SCOPE_FUNCTION) &&
            word_at(op->record, expected.thread) == th__torch.thread_id() &&
            word_at(op->record, expected.sequence) == sequence;
 }
@@ -438,8 +444,69 @@ static const char *check_other_thread(const void *tensor)
     return other.problem;
 }
 
-const char *th__layout_check(void)
+/* ---- the shim ---- */
+
+/* torch_shim.cpp's Places: places of fields in a record, in bytes. */
+typedef struct shim_places {
+    uint32_t abi, thread, sequence, inputs, n_inputs, forward_thread, outputs;
+    uint32_t tag_tensor, value_bytes;
+} shim_places;
+
+enum {
+    SHIM_ABI = 1
+};
+
+static const char *ask_shim(const char *path)
 {
+    bool (*ask)(shim_places *) = NULL;
+    shim_places places = {0};
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL); /* kept open: its code may have run */
+    if (library == NULL || !mtb_find_symbol(library, "mtprof_torch_shim", &ask)) {
+        return "the shim could not be opened";
+    }
+    if (!ask(&places) || places.abi != SHIM_ABI) {
+        return "the shim did not find the fields of a record";
+    }
+    const uint32_t offsets[] = {places.thread,   places.sequence,       places.inputs,
+                                places.n_inputs, places.forward_thread, places.outputs};
+    th__layout layout = {.thread = places.thread,
+                         .scope = TH_NO_PLACE,
+                         .sequence = places.sequence,
+                         .inputs = places.inputs,
+                         .n_inputs = places.n_inputs,
+                         .forward_thread = places.forward_thread,
+                         .outputs = places.outputs,
+                         .tag_tensor = places.tag_tensor};
+    for (size_t i = 0; i < sizeof offsets / sizeof offsets[0]; i++) {
+        uint32_t end = offsets[i] + 2 * (uint32_t)sizeof(uint64_t); /* outputs has two words */
+        if (offsets[i] > RECORD_BYTES || end > RECORD_BYTES) {
+            return "the shim found fields in places that no record has";
+        }
+        layout.record_bytes = end > layout.record_bytes ? end : layout.record_bytes;
+    }
+    if (places.value_bytes != TH_INPUT_BYTES) {
+        return "the shim found values of another size than 16 bytes";
+    }
+    expected = layout;
+    return "";
+}
+
+void th__layout_forget(void)
+{
+    th__fields = (th__layout){0};
+}
+
+const char *th__layout_check(const char *shim)
+{
+    const char *why = "";
+    expected = known;
+    th__layout_forget();
+    if (shim != NULL) {
+        why = ask_shim(shim);
+        if (why[0] != '\0') {
+            return why;
+        }
+    }
     const int64_t sizes[] = {ROWS, COLUMNS};
     const int64_t strides[] = {1, ROWS}; /* so that a copy needs its own strides */
     th__layout layout = expected;

@@ -208,7 +208,7 @@ static int batch_norm(channels *ch, const mt_kernel_call *call)
     return MT_OK;
 }
 
-MT_HOST_KERNEL(BATCH_NORM)
+MT_HOST_KERNEL_WIDENED(BATCH_NORM, 0xC7, 0xC0)
 {
     return with_channels("batch_norm", &call->tensors[3], batch_norm, call);
 }
@@ -298,7 +298,7 @@ static int batch_norm_backward(channels *ch, const mt_kernel_call *call)
     return MT_OK;
 }
 
-MT_HOST_KERNEL(BATCH_NORM_BACKWARD)
+MT_HOST_KERNEL_WIDENED(BATCH_NORM_BACKWARD, 0x7, 0)
 {
     return with_channels("batch_norm_backward", &call->tensors[4], batch_norm_backward, call);
 }

@@ -60,24 +60,34 @@ static mt__loop_fn *find_power(const mt_scalar *exponent, uint32_t dtype)
     return power == -0.5 ? mt__unary_loop(MT_UNARY_RSQRT, dtype) : NULL;
 }
 
+/* mt__pointwise() for narrow types too. */
+static uint32_t run_arrays(const mt_array *arrays, int32_t count, mt__loop_fn *loop,
+                           const mt__loop_params *params, int64_t grain)
+{
+    bool narrow = mt__is_narrow(arrays[1].dtype) || mt__is_narrow(arrays[count - 1].dtype);
+    return MT_UNLIKELY(narrow) ? mt__pointwise_narrow(arrays, count, loop, params, grain)
+                               : mt__pointwise(arrays, count, loop, params, grain);
+}
+
 /* A number with every element of the tensor: its strides are all 0. */
 static uint32_t run_with_scalar(const mt_kernel_call *call, int64_t form, mt__loop_fn *loop,
                                 const mt__loop_params *params)
 {
     static const int64_t no_strides[MT_MAX_DIMS] = {0};
     const mt_array *tensor = &call->tensors[1];
+    uint32_t dtype = mt__wide_type(tensor->dtype); /* the number is not rounded to a narrow type */
     if (call->code == MT_BINARY_POW && form == 1) {
-        mt__loop_fn *power = find_power(&call->scalars[0], tensor->dtype);
+        mt__loop_fn *power = find_power(&call->scalars[0], dtype);
         if (power != NULL) {
-            return mt__pointwise(call->tensors, 2, power, params, CHEAP_GRAIN);
+            return run_arrays(call->tensors, 2, power, params, CHEAP_GRAIN);
         }
     }
     uint64_t element = 0;
-    mt__scalar_store(&call->scalars[0], (mt_dtype)tensor->dtype, &element);
+    mt__scalar_store(&call->scalars[0], (mt_dtype)dtype, &element);
     int64_t numel;
-    if (mt__all_contiguous(call->tensors, 2, &numel) && numel <= SMALL) {
+    if (dtype == tensor->dtype && mt__all_contiguous(call->tensors, 2, &numel) && numel <= SMALL) {
         _Alignas(64) char tile[SMALL * 8];
-        int64_t bytes = mt__element_bytes(tensor->dtype);
+        int64_t bytes = mt__element_bytes(dtype);
         mt__move_strided(tile, bytes, (const char *)&element, 0, numel, bytes);
         void *arrays[3] = {call->tensors[0].data, tensor->data, tensor->data};
         arrays[form == 1 ? 2 : 1] = tile;
@@ -85,14 +95,15 @@ static uint32_t run_with_scalar(const mt_kernel_call *call, int64_t form, mt__lo
     }
     mt_array arrays[3] = {call->tensors[0], *tensor, *tensor};
     mt_array *scalar = &arrays[form == 1 ? 2 : 1];
+    scalar->dtype = dtype;
     scalar->data = &element;
     scalar->strides = no_strides;
-    return mt__pointwise(arrays, 3, loop, params, grains[call->code]);
+    return run_arrays(arrays, 3, loop, params, grains[call->code]);
 }
 
 MT_HOST_KERNEL(BINARY)
 {
-    uint32_t dtype = call->tensors[1].dtype;
+    uint32_t dtype = mt__wide_type(call->tensors[1].dtype);
     loop_table *table = tables[dtype][mt__isa_level()];
     mt__loop_fn *loop = table == NULL ? NULL : (*table)[call->code];
     if (MT_UNLIKELY(loop == NULL)) {
@@ -106,7 +117,7 @@ MT_HOST_KERNEL(BINARY)
     }
     int64_t form = call->n_ints > 0 ? call->ints[0] : 0;
     uint32_t flags = MT_LIKELY(form == 0)
-                         ? mt__pointwise(call->tensors, 3, loop, &params, grains[call->code])
+                         ? run_arrays(call->tensors, 3, loop, &params, grains[call->code])
                          : run_with_scalar(call, form, loop, &params);
     if (MT_UNLIKELY((flags & MT_LOOP_ZERO_DIVISION) != 0)) {
         return mtb_fail(MT_ERUNTIME, "ZeroDivisionError");

@@ -25,7 +25,7 @@ static int run(const char *name, const mt__lane_loops *loops, mt__lanes_job job,
     return mt__lanes_run(&job, tensors, dim);
 }
 
-MT_HOST_KERNEL(SOFTMAX)
+MT_HOST_KERNEL_WIDENED(SOFTMAX, 0x1, 0)
 {
     const mt__lane_table *table = MT_ISA_PICK(mt__softmax_loops);
     return run(
@@ -34,7 +34,7 @@ MT_HOST_KERNEL(SOFTMAX)
         call->tensors, call->ints[0]);
 }
 
-MT_HOST_KERNEL(SOFTMAX_BACKWARD)
+MT_HOST_KERNEL_WIDENED(SOFTMAX_BACKWARD, 0x1, 0)
 {
     const mt__lane_table *table = MT_ISA_PICK(mt__softmax_backward_loops);
     return run(
@@ -61,17 +61,17 @@ static int run_running(const mt_kernel_call *call, uint32_t code)
                call->ints[0]);
 }
 
-MT_HOST_KERNEL(CUMSUM)
+MT_HOST_KERNEL_WIDENED(CUMSUM, 0x1, 0)
 {
     return run_running(call, 0);
 }
 
-MT_HOST_KERNEL(CUMPROD)
+MT_HOST_KERNEL_WIDENED(CUMPROD, 0x1, 0)
 {
     return run_running(call, 1);
 }
 
-MT_HOST_KERNEL(REDUCE_INDEX)
+MT_HOST_KERNEL_WIDENED(REDUCE_INDEX, 0x3, 0)
 {
     const mt__lane_table *table = MT_ISA_PICK(mt__extreme_loops);
     return run(

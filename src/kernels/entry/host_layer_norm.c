@@ -41,7 +41,7 @@ static void run_forward(void *context, int64_t begin, int64_t end)
     job->loops->layer(&job->norm, begin, end);
 }
 
-MT_HOST_KERNEL(LAYER_NORM)
+MT_HOST_KERNEL_WIDENED(LAYER_NORM, 0x7, 0)
 {
     const mt_array *in = &call->tensors[3];
     int64_t rows = in->sizes[0];
@@ -117,7 +117,7 @@ static int take_sums(backward *job, int64_t pieces)
     return MT_OK;
 }
 
-MT_HOST_KERNEL(LAYER_NORM_BACKWARD)
+MT_HOST_KERNEL_WIDENED(LAYER_NORM_BACKWARD, 0x7, 0)
 {
     const mt_array *in = &call->tensors[4];
     int64_t rows = in->sizes[0];

@@ -75,7 +75,7 @@ static double weight_of(const nll_rows *nll, int64_t class_index)
     return nll->weight->n_dims < 0 ? 1 : load(nll->weight, class_index * nll->weight->strides[0]);
 }
 
-MT_HOST_KERNEL(NLL_LOSS)
+MT_HOST_KERNEL_WIDENED(NLL_LOSS, 0x3, 0)
 {
     const mt_array *out = &call->tensors[0];
     const mt_array *in = &call->tensors[2];
@@ -133,7 +133,7 @@ static void clear(const mt_array *array)
     }
 }
 
-MT_HOST_KERNEL(NLL_LOSS_BACKWARD)
+MT_HOST_KERNEL_WIDENED(NLL_LOSS_BACKWARD, 0x1, 0)
 {
     const mt_array *to = &call->tensors[0];
     const mt_array *grad = &call->tensors[1];

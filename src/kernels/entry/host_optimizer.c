@@ -53,7 +53,7 @@ static const mt__step_loops *loops_of(const mt_kernel_call *call)
     return &MT_ISA_PICK(mt__steps)[call->tensors[0].dtype];
 }
 
-MT_HOST_KERNEL(SGD)
+MT_HOST_KERNEL_WIDENED(SGD, 0x5, 0x5)
 {
     mt__step step = step_of(call, call->ints[1] != 0);
     step.nesterov = call->ints[0] != 0;
@@ -81,13 +81,13 @@ static mt__step averaging_step(const mt_kernel_call *call)
     return step;
 }
 
-MT_HOST_KERNEL(ADAM)
+MT_HOST_KERNEL_WIDENED(ADAM, 0x1D, 0x1D)
 {
     mt__step step = averaging_step(call);
     return run("adam", call, &step, loops_of(call)->adam);
 }
 
-MT_HOST_KERNEL(RMSPROP)
+MT_HOST_KERNEL_WIDENED(RMSPROP, 0x1D, 0x1D)
 {
     mt__step step = step_of(call, call->ints[0] != 0);
     step.lr = mt__arg_real(call, 0);
@@ -98,7 +98,7 @@ MT_HOST_KERNEL(RMSPROP)
     return run("rmsprop", call, &step, loops_of(call)->rmsprop);
 }
 
-MT_HOST_KERNEL(ADAGRAD)
+MT_HOST_KERNEL_WIDENED(ADAGRAD, 0x5, 0x5)
 {
     mt__step step = step_of(call, call->ints[1] != 0);
     double decay = mt__arg_real(call, 1);
@@ -109,7 +109,7 @@ MT_HOST_KERNEL(ADAGRAD)
     return run("adagrad", call, &step, loops_of(call)->adagrad);
 }
 
-MT_HOST_KERNEL(ADADELTA)
+MT_HOST_KERNEL_WIDENED(ADADELTA, 0xD, 0xD)
 {
     mt__step step = step_of(call, call->ints[0] != 0);
     step.lr = mt__arg_real(call, 0);
@@ -119,13 +119,13 @@ MT_HOST_KERNEL(ADADELTA)
     return run("adadelta", call, &step, loops_of(call)->adadelta);
 }
 
-MT_HOST_KERNEL(ADAMAX)
+MT_HOST_KERNEL_WIDENED(ADAMAX, 0xD, 0xD)
 {
     mt__step step = averaging_step(call);
     return run("adamax", call, &step, loops_of(call)->adamax);
 }
 
-MT_HOST_KERNEL(NADAM)
+MT_HOST_KERNEL_WIDENED(NADAM, 0xD, 0xD)
 {
     mt__step step = averaging_step(call);
     step.grad_scale = mt__arg_real(call, 5);
@@ -133,7 +133,7 @@ MT_HOST_KERNEL(NADAM)
     return run("nadam", call, &step, loops_of(call)->nadam);
 }
 
-MT_HOST_KERNEL(RADAM)
+MT_HOST_KERNEL_WIDENED(RADAM, 0xD, 0xD)
 {
     mt__step step = averaging_step(call);
     double t = (double)call->ints[0];
@@ -149,7 +149,7 @@ MT_HOST_KERNEL(RADAM)
     return run("radam", call, &step, loops_of(call)->radam);
 }
 
-MT_HOST_KERNEL(ASGD)
+MT_HOST_KERNEL_WIDENED(ASGD, 0x5, 0x5)
 {
     mt__step step = step_of(call, call->ints[0] != 0);
     step.step_size = mt__arg_real(call, 1);
@@ -159,7 +159,7 @@ MT_HOST_KERNEL(ASGD)
     return run("asgd", call, &step, loops_of(call)->asgd);
 }
 
-MT_HOST_KERNEL(RPROP)
+MT_HOST_KERNEL_WIDENED(RPROP, 0xD, 0xD)
 {
     mt__step step = step_of(call, call->ints[0] != 0);
     step.shrink = mt__arg_real(call, 0);

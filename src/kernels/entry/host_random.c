@@ -203,7 +203,7 @@ static void drop(void *context, int64_t begin, int64_t end)
     }
 }
 
-MT_HOST_KERNEL(DROPOUT)
+MT_HOST_KERNEL_WIDENED(DROPOUT, 0x3, 0)
 {
     uint32_t dtype = call->tensors[0].dtype;
     if (dtype != MT_DTYPE_F32 && dtype != MT_DTYPE_F64) {

@@ -242,12 +242,12 @@ static int run_cells(const mt_kernel_call *call, uint32_t sized, mt__piece_fn *f
     return MT_OK;
 }
 
-MT_HOST_KERNEL(RNN_CELL)
+MT_HOST_KERNEL_WIDENED(RNN_CELL, 0x6F, 0xE)
 {
     return run_cells(call, H, run_f32, run_f64);
 }
 
-MT_HOST_KERNEL(RNN_CELL_BACKWARD)
+MT_HOST_KERNEL_WIDENED(RNN_CELL_BACKWARD, 0xF, 0xC)
 {
     return run_cells(call, GRAD_H, run_back_f32, run_back_f64);
 }

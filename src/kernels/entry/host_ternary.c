@@ -36,7 +36,9 @@ MT_HOST_KERNEL(TERNARY)
 {
     static const int64_t no_strides[MT_MAX_DIMS] = {0};
     const mt_array *out = &call->tensors[0];
-    mt__loop_fn *loop = find_loop(call->code, out->dtype);
+    bool moves = call->code == MT_TERNARY_WHERE;
+    uint32_t dtype = moves ? out->dtype : mt__wide_type(out->dtype);
+    mt__loop_fn *loop = find_loop(call->code, dtype);
     if (MT_UNLIKELY(loop == NULL)) {
         return mtb_fail(MT_ENOTSUP, "TERNARY %u: not implemented for dtype %u", call->code,
                         out->dtype);
@@ -54,13 +56,17 @@ MT_HOST_KERNEL(TERNARY)
             arrays[k] = call->tensors[k];
             continue;
         }
-        bool is_condition = call->code == MT_TERNARY_WHERE && k == 1;
+        bool is_condition = moves && k == 1;
         arrays[k] = *out;
-        arrays[k].dtype = is_condition ? MT_DTYPE_BOOL : out->dtype;
+        arrays[k].dtype = is_condition ? MT_DTYPE_BOOL : dtype; /* numbers are not rounded */
         arrays[k].data = &elements[k];
         arrays[k].strides = no_strides;
         mt__scalar_store(&call->scalars[k], (mt_dtype)arrays[k].dtype, &elements[k]);
     }
-    mt__pointwise(arrays, 4, loop, &params, GRAIN);
+    if (MT_UNLIKELY(dtype != out->dtype)) {
+        mt__pointwise_narrow(arrays, 4, loop, &params, GRAIN);
+    } else {
+        mt__pointwise(arrays, 4, loop, &params, GRAIN);
+    }
     return MT_OK;
 }

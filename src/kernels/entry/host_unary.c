@@ -53,7 +53,7 @@ mt__loop_fn *mt__unary_loop(uint16_t code, uint32_t dtype)
 MT_HOST_KERNEL(UNARY)
 {
     const mt_array *arrays = call->tensors;
-    uint32_t dtype = arrays[1].dtype;
+    uint32_t dtype = mt__wide_type(arrays[1].dtype);
     mt__loop_fn *loop = mt__unary_loop(call->code, dtype);
     if (MT_UNLIKELY(loop == NULL)) {
         return mtb_fail(MT_ENOTSUP, "UNARY %u: not implemented for dtype %u", call->code, dtype);
@@ -66,6 +66,10 @@ MT_HOST_KERNEL(UNARY)
     if (call->code == MT_UNARY_CLAMP || call->code == MT_UNARY_HARDTANH) {
         set_bounds(&params, call, dtype);
     }
-    mt__pointwise(arrays, 2, loop, &params, grains[call->code]);
+    if (MT_UNLIKELY(dtype != arrays[1].dtype)) {
+        mt__pointwise_narrow(arrays, 2, loop, &params, grains[call->code]);
+    } else {
+        mt__pointwise(arrays, 2, loop, &params, grains[call->code]);
+    }
     return MT_OK;
 }

@@ -139,7 +139,7 @@ static void clear(const mt_array *array)
     }
 }
 
-MT_HOST_KERNEL(CONV)
+MT_HOST_KERNEL_WIDENED(CONV, 0x1, 0)
 {
     const mt_array *t = call->tensors;
     if (mt__array_numel(&t[0]) == 0) {
@@ -155,7 +155,7 @@ MT_HOST_KERNEL(CONV)
     return run_job(&j);
 }
 
-MT_HOST_KERNEL(CONV_BACKWARD_INPUT)
+MT_HOST_KERNEL_WIDENED(CONV_BACKWARD_INPUT, 0x1, 0)
 {
     const mt_array *t = call->tensors;
     if (mt__array_numel(&t[0]) == 0 || mt__array_numel(&t[1]) == 0) {
@@ -171,7 +171,7 @@ MT_HOST_KERNEL(CONV_BACKWARD_INPUT)
     return run_job(&j);
 }
 
-MT_HOST_KERNEL(CONV_BACKWARD_WEIGHT)
+MT_HOST_KERNEL_WIDENED(CONV_BACKWARD_WEIGHT, 0x3, 0)
 {
     const mt_array *t = call->tensors;
     if (mt__array_numel(&t[2]) == 0 || mt__array_numel(&t[3]) == 0) {

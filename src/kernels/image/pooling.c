@@ -307,37 +307,37 @@ static int run_pool(const mt_kernel_call *call, const planes *functions, window_
     return 0;
 }
 
-MT_HOST_KERNEL(MAX_POOL)
+MT_HOST_KERNEL_WIDENED(MAX_POOL, 0x3, 0)
 {
     return run_pool(call, &max_planes, max_window, (roles){2, 0, 1});
 }
 
-MT_HOST_KERNEL(ADAPTIVE_MAX_POOL)
+MT_HOST_KERNEL_WIDENED(ADAPTIVE_MAX_POOL, 0x3, 0)
 {
     return run_pool(call, &max_planes, adaptive_window, (roles){2, 0, 1});
 }
 
-MT_HOST_KERNEL(MAX_POOL_BACKWARD)
+MT_HOST_KERNEL_WIDENED(MAX_POOL_BACKWARD, 0x1, 0)
 {
     return run_pool(call, &max_backs, NULL, (roles){0, 1, 2});
 }
 
-MT_HOST_KERNEL(AVG_POOL)
+MT_HOST_KERNEL_WIDENED(AVG_POOL, 0x1, 0)
 {
     return run_pool(call, &average_planes, average_window, (roles){1, 0, -1});
 }
 
-MT_HOST_KERNEL(AVG_POOL_BACKWARD)
+MT_HOST_KERNEL_WIDENED(AVG_POOL_BACKWARD, 0x1, 0)
 {
     return run_pool(call, &average_backs, average_window, (roles){0, 1, -1});
 }
 
-MT_HOST_KERNEL(ADAPTIVE_AVG_POOL)
+MT_HOST_KERNEL_WIDENED(ADAPTIVE_AVG_POOL, 0x1, 0)
 {
     return run_pool(call, &average_planes, adaptive_window, (roles){1, 0, -1});
 }
 
-MT_HOST_KERNEL(ADAPTIVE_AVG_POOL_BACKWARD)
+MT_HOST_KERNEL_WIDENED(ADAPTIVE_AVG_POOL_BACKWARD, 0x1, 0)
 {
     return run_pool(call, &average_backs, adaptive_window, (roles){0, 1, -1});
 }

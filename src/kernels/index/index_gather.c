@@ -222,13 +222,14 @@ static scatter_fn *scatter_of(mt_scatter_mode code, uint32_t dtype, int64_t byte
     return code == MT_SCATTER_SET ? setters[bytes] : others[dtype][code];
 }
 
-MT_HOST_KERNEL(SCATTER)
+static int run_SCATTER(const mt_kernel_call *call)
 {
     const mt_array *t = call->tensors;
     gather_job job;
-    scatter_fn *run = scatter_of((mt_scatter_mode)call->code, t[0].dtype, mt__element_bytes(t[0].dtype));
+    scatter_fn *run =
+        scatter_of((mt_scatter_mode)call->code, t[0].dtype, mt__element_bytes(t[0].dtype));
     if (run == NULL) {
-        return mtb_fail(MT_ENOTSUP, "SCATTER: %s is stored and converted, not computed with",
+        return mtb_fail(MT_ENOTSUP, "SCATTER: not implemented for %s",
                         mt_dtype_name((mt_dtype)t[0].dtype));
     }
     if (mt__array_numel(&t[1]) == 0) {
@@ -241,4 +242,11 @@ MT_HOST_KERNEL(SCATTER)
         mt__walk_next(&job.walk);
     }
     return 0;
+}
+
+/* Elements are set in any type; narrow ones are computed with in their wide type. */
+MT_HOST_KERNEL(SCATTER)
+{
+    bool widened = call->code != MT_SCATTER_SET && mt__has_narrow(call);
+    return widened ? mt__run_widened(call, run_SCATTER, 0x1, 0x1) : run_SCATTER(call);
 }

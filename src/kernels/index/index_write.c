@@ -78,13 +78,13 @@ static int write_all(const write_job *job, int64_t numel)
 static int need_addable(const char *kernel, uint32_t dtype)
 {
     if (!mt__can_add(dtype)) {
-        return mtb_fail(MT_ENOTSUP, "%s: %s is stored and converted, not computed with", kernel,
+        return mtb_fail(MT_ENOTSUP, "%s: not implemented for %s", kernel,
                         mt_dtype_name((mt_dtype)dtype));
     }
     return 0;
 }
 
-MT_HOST_KERNEL(INDEX_PUT)
+static int run_INDEX_PUT(const mt_kernel_call *call)
 {
     const mt_array *t = call->tensors;
     const mt_scalar one = {.kind = MT_KIND_INT, .of.integer = 1};
@@ -97,7 +97,14 @@ MT_HOST_KERNEL(INDEX_PUT)
     return write_all(&job, mt__array_numel(&t[1]));
 }
 
-MT_HOST_KERNEL(INDEX_ADD)
+/* Elements are set in any type; narrow ones are added in their wide type. */
+MT_HOST_KERNEL(INDEX_PUT)
+{
+    bool widened = call->code == 1 && mt__has_narrow(call);
+    return widened ? mt__run_widened(call, run_INDEX_PUT, 0x1, 0x1) : run_INDEX_PUT(call);
+}
+
+MT_HOST_KERNEL_WIDENED(INDEX_ADD, 0x1, 0x1)
 {
     const mt_array *t = call->tensors;
     const int64_t ints[] = {call->ints[0], call->ints[0]};
@@ -163,7 +170,7 @@ static void add_columns(void *context, int64_t begin, int64_t end)
     }
 }
 
-MT_HOST_KERNEL(EMBEDDING_BACKWARD)
+MT_HOST_KERNEL_WIDENED(EMBEDDING_BACKWARD, 0x1, 0)
 {
     const mt_array *t = call->tensors;
     embedding_job job = {&t[0], &t[1], &t[2], call->ints[0]};

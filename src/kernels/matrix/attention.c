@@ -456,7 +456,7 @@ static job job_of(const mt_kernel_call *call, const mt_array *q, const mt_array 
     };
 }
 
-MT_HOST_KERNEL(ATTENTION)
+MT_HOST_KERNEL_WIDENED(ATTENTION, 0x3, 0)
 {
     const mt_array *t = call->tensors;
     job j = job_of(call, &t[2], &t[3], &t[4]);
@@ -471,7 +471,7 @@ MT_HOST_KERNEL(ATTENTION)
     return atomic_load_explicit(&j.status, memory_order_relaxed);
 }
 
-MT_HOST_KERNEL(ATTENTION_BACKWARD)
+MT_HOST_KERNEL_WIDENED(ATTENTION_BACKWARD, 0x7, 0)
 {
     const mt_array *t = call->tensors;
     job j = job_of(call, &t[4], &t[5], &t[6]);

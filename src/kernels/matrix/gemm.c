@@ -146,7 +146,7 @@ static int64_t integer_of(const mt_scalar *s)
     return fits ? (int64_t)s->of.real : 0;
 }
 
-MT_HOST_KERNEL(GEMM)
+MT_HOST_KERNEL_WIDENED(GEMM, 0x1, 0x1)
 {
     const mt_array *c = &call->tensors[0];
     const mt_array *a = &call->tensors[1];

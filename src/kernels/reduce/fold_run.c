@@ -13,6 +13,7 @@
 #include "base/compiler.h"
 #include "base/fail.h"
 #include "kernels/reduce/fold_plan.h"
+#include "kernels/walk/narrow.h"
 #include "kernels/walk/parallel.h"
 
 #include <math.h>
@@ -22,16 +23,18 @@ enum {
     GRAIN = 128 * 1024, /* elements: waking a thread costs what adding these up does */
     PIECES = 256,       /* most pieces of one result */
     SHORT_RUN = 64,     /* shorter ones are packed together */
-    PACK_BYTES = 8192
+    PACK_BYTES = 8192,
+    WIDE_BYTES = MT_FOLD_BLOCK * 8 /* of elements in their wide type: a block, or some columns */
 };
 
 typedef struct reduction {
     mt__reduce_plan plan;
     mt__reduce_job job;
     const mt__fold_loops *loops;
-    mt_dtype in_dtype;
-    bool real;    /* partial results are */
-    bool one_run; /* a result's elements lie side by side, in one block */
+    mt_dtype in_dtype;    /* the wide type of the elements (narrow.h) */
+    mt__loop_fn *convert; /* to it; NULL where they have it */
+    bool real;            /* partial results are */
+    bool one_run;         /* a result's elements lie side by side, in one block */
     size_t in_bytes;
     const char *in;
     char *outs[MT_REDUCE_OUTS]; /* NULL where absent */
@@ -49,10 +52,13 @@ typedef struct reduction {
 
 static void store_real(void *out, mt_dtype dtype, double value)
 {
-    if (dtype == MT_DTYPE_F32) {
-        *(float *)out = (float)value;
-    } else {
-        *(double *)out = value;
+    switch (dtype) {
+    case MT_DTYPE_F32: *(float *)out = (float)value; break;
+    case MT_DTYPE_F64: *(double *)out = value; break;
+    default: { /* narrow */
+        const mt_scalar scalar = mt_real(value);
+        mt__scalar_store(&scalar, dtype, out);
+    }
     }
 }
 
@@ -145,12 +151,51 @@ static void walk_next(dim_walk *walk)
     }
 }
 
+/* The loops for elements of a narrow type, which are converted first. */
+static MT_NOINLINE void narrow_row(const reduction *run, const char *in, int64_t n,
+                                   mt__partial *partial, int64_t before)
+{
+    _Alignas(64) char wide[WIDE_BYTES];
+    const mt__loop_params plain = {.repeats = 0};
+    run->convert((void *[]){wide, (void *)(uintptr_t)in}, n, &plain); /* `in` is only read */
+    run->loops->row(wide, n, run->job.p, partial, before);
+}
+
+static MT_NOINLINE void narrow_columns(const reduction *run, const char *in, int64_t rows,
+                                       int64_t row_stride, int64_t width, mt__partial *partials,
+                                       int64_t before)
+{
+    _Alignas(64) char wide[WIDE_BYTES];
+    const mt__loop_params plain = {.repeats = 0};
+    size_t row_bytes = (size_t)width * mt_dtype_size(run->in_dtype);
+    int64_t capacity = (int64_t)(WIDE_BYTES / row_bytes);
+    for (int64_t at = 0; at < rows; at += capacity) {
+        int64_t some = rows - at < capacity ? rows - at : capacity;
+        for (int64_t i = 0; i < some; i++) {
+            const char *row = in + (size_t)((at + i) * row_stride) * run->in_bytes;
+            run->convert((void *[]){wide + (size_t)i * row_bytes, (void *)(uintptr_t)row}, width,
+                         &plain);
+        }
+        run->loops->columns(wide, some, width, width, run->job.p, partials, before + at);
+    }
+}
+
+MT_INLINE void fold_row(const reduction *run, const char *in, int64_t n, mt__partial *partial,
+                        int64_t before)
+{
+    if (MT_LIKELY(run->convert == NULL)) {
+        run->loops->row(in, n, run->job.p, partial, before);
+    } else {
+        narrow_row(run, in, n, partial, before);
+    }
+}
+
 static void fold_block(const reduction *run, const char *in, int64_t count, mt__partial *partial,
                        int64_t before)
 {
     for (int64_t at = 0; at < count; at += MT_FOLD_BLOCK) {
         int64_t n = count - at < MT_FOLD_BLOCK ? count - at : MT_FOLD_BLOCK;
-        run->loops->row(in + (size_t)at * run->in_bytes, n, run->job.p, partial, before + at);
+        fold_row(run, in + (size_t)at * run->in_bytes, n, partial, before + at);
     }
 }
 
@@ -163,6 +208,8 @@ static void pack(void *to, const void *from, int64_t count, int64_t stride, size
 {
     if (bytes == 1) {
         PACK_ELEMENTS(uint8_t)
+    } else if (bytes == 2) {
+        PACK_ELEMENTS(uint16_t)
     } else if (bytes == 4) {
         PACK_ELEMENTS(uint32_t)
     } else {
@@ -251,7 +298,7 @@ static void run_rows(void *context, int64_t begin, int64_t end)
         mt__partial partial = nothing;
         const char *in = run->in + (size_t)walk.in * run->in_bytes;
         if (run->one_run) {
-            run->loops->row(in, run->plan.count, run->job.p, &partial, 0);
+            fold_row(run, in, run->plan.count, &partial, 0);
         } else {
             fold_range(run, in, 0, run->plan.count, &partial);
         }
@@ -277,8 +324,7 @@ static void run_plain_rows(void *context, int64_t begin, int64_t end)
     const double divisor = run->job.finish == MT_FINISH_MEAN ? (double)count : 1;
     for (int64_t i = begin; i < end; i++) {
         mt__partial partial = nothing;
-        run->loops->row(run->in + (size_t)(i * dim.in) * run->in_bytes, count, run->job.p, &partial,
-                        0);
+        fold_row(run, run->in + (size_t)(i * dim.in) * run->in_bytes, count, &partial, 0);
         store_real(run->outs[0] + (size_t)(i * dim.out[0]) * run->out_bytes[0], run->out_dtypes[0],
                    partial.a.real / divisor);
     }
@@ -328,8 +374,12 @@ static void fold_columns(const reduction *run, const char *in, int64_t width, mt
     for (int64_t done = 0; done < plan->count; walk_next(&walk)) {
         for (int64_t at = 0; at < inner->size; at += MT_FOLD_ROWS) {
             int64_t rows = inner->size - at < MT_FOLD_ROWS ? inner->size - at : MT_FOLD_ROWS;
-            run->loops->columns(in + (size_t)(walk.in + at * inner->in) * run->in_bytes, rows,
-                                inner->in, width, run->job.p, partials, done);
+            const char *first = in + (size_t)(walk.in + at * inner->in) * run->in_bytes;
+            if (MT_LIKELY(run->convert == NULL)) {
+                run->loops->columns(first, rows, inner->in, width, run->job.p, partials, done);
+            } else {
+                narrow_columns(run, first, rows, inner->in, width, partials, done);
+            }
             done += rows;
         }
     }
@@ -381,13 +431,15 @@ int mt__reduce_run(const mt__reduce_job *job, const mt_array outs[MT_REDUCE_OUTS
 {
     reduction run;
     run.job = *job;
-    run.in_dtype = (mt_dtype)in->dtype;
+    run.in_dtype = (mt_dtype)mt__wide_type(in->dtype);
+    run.convert = mt__is_narrow(in->dtype) ? mt__convert_loop(in->dtype, run.in_dtype) : NULL;
     run.loops = &MT_ISA_PICK(mt__folds)->of[job->fold][run.in_dtype];
     if (run.loops->row == NULL) {
-        return mtb_fail(MT_ENOTSUP, "reduce: not implemented for %s", mt_dtype_name(run.in_dtype));
+        return mtb_fail(MT_ENOTSUP, "reduce: not implemented for %s",
+                        mt_dtype_name((mt_dtype)in->dtype));
     }
     run.in = in->data;
-    run.in_bytes = mt_dtype_size(run.in_dtype);
+    run.in_bytes = mt_dtype_size((mt_dtype)in->dtype);
     for (uint32_t i = 0; i < MT_REDUCE_OUTS; i++) {
         run.outs[i] = outs[i].n_dims < 0 ? NULL : outs[i].data;
         run.out_dtypes[i] = (mt_dtype)outs[i].dtype;

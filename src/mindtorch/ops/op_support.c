@@ -242,11 +242,7 @@ mt_dtype mt__to_floating(mt_dtype dtype)
     return mt_dtype_category(dtype) == MT_CATEGORY_REAL ? dtype : mt_default_dtype();
 }
 
-int mt__need_computable(const mt__call *call, mt_dtype dtype)
+mt_dtype mt__sums_type(mt_dtype dtype)
 {
-    if (dtype != MT_DTYPE_F16 && dtype != MT_DTYPE_BF16) {
-        return MT_OK;
-    }
-    return mtb_fail(MT_ENOTSUP, "\"%s\" not implemented for '%s'", mt__op_name(call),
-                    mt__type_title(dtype));
+    return dtype == MT_DTYPE_F16 || dtype == MT_DTYPE_BF16 ? MT_DTYPE_F32 : dtype;
 }

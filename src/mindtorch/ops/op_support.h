@@ -84,8 +84,7 @@ mt_dtype mt__promote_values(const mt_value *values, uint32_t count);
 /* The default type where `dtype` is an integer or bool: what exp(), div() compute in. */
 mt_dtype mt__to_floating(mt_dtype dtype);
 
-/* MT_ERUNTIME for float16 and bfloat16, which are stored and converted but not computed with:
- * "\"add\" not implemented for 'Half'", MT_ENOTSUP. */
-int mt__need_computable(const mt__call *call, mt_dtype dtype);
+/* The type in which sums of elements are kept: float32 for float16 and bfloat16. */
+mt_dtype mt__sums_type(mt_dtype dtype);
 
 #endif /* MINDTORCH_OPS_OP_SUPPORT_H */

@@ -35,6 +35,11 @@ const char *mt__type_in_c(mt_dtype dtype)
     return (unsigned)dtype < MT_COUNT(types) ? types[dtype].c_name : "undefined";
 }
 
+double mt__type_largest(mt_dtype dtype)
+{
+    return types[dtype].largest;
+}
+
 int mt__refuse_type(const char *kernel, mt_dtype dtype)
 {
     return mtb_fail(MT_ENOTSUP, "\"%s\" not implemented for '%s'", kernel, mt__type_title(dtype));

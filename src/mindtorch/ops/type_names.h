@@ -13,6 +13,9 @@ const char *mt__type_title(mt_dtype dtype);
 /* "long int", "float". */
 const char *mt__type_in_c(mt_dtype dtype);
 
+/* The largest finite number of the type. */
+double mt__type_largest(mt_dtype dtype);
+
 /* MT_ENOTSUP: "\"abs_cpu\" not implemented for 'Bool'". `kernel` is torch's name for it. */
 int mt__refuse_type(const char *kernel, mt_dtype dtype);
 

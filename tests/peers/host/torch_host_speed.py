@@ -4,7 +4,8 @@
 Figures are the best of several rounds in turn, nanoseconds an op (x + x of 2 by 2) beyond the op itself, so that a
 busy machine spoils all of them alike. `empty` are observers that do nothing: what torch itself asks for being
 observed, for copying inputs to an observer (`empty_shapes`), and for reporting allocations (`empty_memory`).
-Times decide nothing; the last line counts the figures.
+Results (`--many` ops; 1000000 takes torch.profiler minutes) and the memory that they take, bytes an op, are those of
+a process for each profiler. Times decide nothing; the last line counts the figures.
 """
 import argparse
 import ctypes
@@ -74,6 +75,7 @@ void off(uint64_t handle)
     pop = 0;
 }
 """
+PROFILES = {"ours": mtprof.torch.profile, "torch": torch.profiler.profile}
 FLOORS = {"empty": (False, False), "empty_shapes": (True, False), "empty_memory": (False, True)}
 KINDS = {"plain": {}, "shapes": {"record_shapes": True}, "memory": {"profile_memory": True},
          "stacks": {"with_stack": True}}
@@ -119,7 +121,7 @@ def recording(options, folder, emit):
         for floor, arguments in FLOORS.items():
             cases[floor] = lambda arguments=arguments: with_empty(*arguments)
     for kind, flags in KINDS.items():
-        for who, profile in (("ours", mtprof.torch.profile), ("torch", torch.profiler.profile)):
+        for who, profile in PROFILES.items():
             cases[f"{who} {kind}"] = lambda profile=profile, flags=flags: profiled(profile, flags, x, options.ops)
     best = dict.fromkeys(cases, float("inf"))
     for _ in range(options.rounds):
@@ -137,22 +139,51 @@ def recording(options, folder, emit):
         emit(f"torch_host_{kind}_ns", best[f"ours {kind}"] - base, best[f"torch {kind}"] - base)
 
 
+def resident():
+    """Bytes of this process that are in memory."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def one_process(who, count, folder):
+    """What a profile of `count` ops takes, in seconds and bytes, as a line of JSON: this process does nothing else."""
+    profile, x, figures = PROFILES[who], torch.ones(2, 2), {}
+    with profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+        x + x  # what is made once
+    prof = profile(activities=[torch.profiler.ProfilerActivity.CPU])
+    before = resident()
+
+    def measure(name, work):
+        start = time.perf_counter()
+        kept = work()
+        figures[name] = time.perf_counter() - start, (resident() - before) / count
+        return kept
+
+    prof.start()
+    measure("recording", lambda: loop(x, count))
+    measure("stop", prof.stop)
+    rows = measure("key_averages", prof.key_averages)
+    measure("export", lambda: prof.export_chrome_trace(str(pathlib.Path(folder) / f"{who}.json")))
+    events = measure("events", prof.events)
+    figures["events in all"] = len(events), len(rows)
+    print(json.dumps(figures))
+
+
 def results(options, folder, emit):
-    x, seconds = torch.ones(2, 2), {}
-    for who, profile in (("ours", mtprof.torch.profile), ("torch", torch.profiler.profile)):
-        prof = profile(activities=[torch.profiler.ProfilerActivity.CPU])
-        prof.start()
-        loop(x, options.many)
-        marks = [time.perf_counter()]
-        prof.stop()
-        marks.append(time.perf_counter())
-        prof.key_averages()
-        marks.append(time.perf_counter())
-        prof.export_chrome_trace(str(folder / f"{who}.json"))
-        marks.append(time.perf_counter())
-        seconds[who] = [later - earlier for earlier, later in zip(marks, marks[1:])]
-    for name, ours, theirs in zip(("stop", "key_averages", "export"), seconds["ours"], seconds["torch"]):
-        emit(f"torch_host_{name}_{options.many // 1000}k_s", ours, theirs)
+    """Results of many ops: times, and memory an op."""
+    found = {}
+    for who in PROFILES:
+        done = subprocess.run([sys.executable, "-W", "ignore", __file__, "--one", who, "--many", str(options.many),
+                               "--folder", str(folder)], stdout=subprocess.PIPE, check=True, text=True)
+        found[who] = json.loads(done.stdout.splitlines()[-1])
+    assert found["ours"].pop("events in all") == found["torch"].pop("events in all"), found
+    many = f"{options.many // 1000}k"
+    for name in ("stop", "key_averages", "export"):
+        emit(f"torch_host_{name}_{many}_s", *(found[who][name][0] for who in PROFILES))
+    emit(f"torch_host_results_{many}_s", *(sum(found[who][name][0] for name in ("stop", "key_averages", "events"))
+                                           for who in PROFILES))
+    for name in ("recording", "key_averages", "events"):
+        emit(f"torch_host_{name}_bytes", *(found[who][name][1] for who in PROFILES))
 
 
 def main():
@@ -160,15 +191,20 @@ def main():
     parser.add_argument("--ops", type=int, default=20000)
     parser.add_argument("--many", type=int, default=100000)
     parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--one", choices=PROFILES, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(1)
+    if options.one:
+        one_process(options.one, options.many, options.folder)
+        return
     count = 0
 
     def emit(name, ours, theirs=None):
         nonlocal count
         count += 1
         beside = f"  torch.profiler {theirs:12.4f}  {theirs / ours:8.1f} times as much" if theirs is not None else ""
-        print(f"{name:28} {ours:12.4f}{beside}")
+        print(f"{name:32} {ours:12.4f}{beside}")
         print(json.dumps({"bench": name, "value": ours, "torch": theirs}), file=sys.stderr)
 
     with tempfile.TemporaryDirectory() as folder:

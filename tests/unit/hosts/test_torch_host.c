@@ -152,6 +152,62 @@ TEST(ops_that_are_not_seen_prove_nothing)
     check_names_only("records of ops");
 }
 
+/* ---- other tiers ---- */
+
+TEST(names_can_be_chosen)
+{
+    load_fake();
+    CHECK_EQ_U64(attach().tier, MTPROF_TORCH_FULL);
+    REQUIRE_OK(mtprof_torch_choose(MTPROF_TORCH_NAMES, NULL));
+    check_names_only("");
+    REQUIRE_OK(mtprof_torch_choose(MTPROF_TORCH_FULL, NULL));
+    CHECK_EQ_U64(attach().tier, MTPROF_TORCH_FULL);
+    CHECK_EQ_I64(mtprof_torch_choose(MTPROF_TORCH_NONE, NULL), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_torch_choose(77, NULL), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_torch_choose(MTPROF_TORCH_COMPILED, NULL), MTPROF_EINVAL);
+    mtprof_session *s = tv_start(MTPROF_WANT_OPS);
+    CHECK_EQ_I64(mtprof_torch_choose(MTPROF_TORCH_NAMES, NULL), MTPROF_ESTATE);
+    tv_free(tv_finish(s, NULL));
+}
+
+static void check_all_inputs(void);
+
+TEST(a_shim_finds_shifted_fields)
+{
+    load_fake();
+    fake->layout->shift = 8;
+    fake->layout->shim_shift = 8;
+    CHECK_EQ_U64(attach().tier, MTPROF_TORCH_NAMES);
+    REQUIRE_OK(mtprof_torch_choose(MTPROF_TORCH_COMPILED, FAKE_TORCH));
+    CHECK_EQ_U64(attach().tier, MTPROF_TORCH_COMPILED);
+    CHECK(th__fields.identified);
+    CHECK_EQ_STR(mtprof_torch_tier_name(MTPROF_TORCH_COMPILED), "compiled");
+    check_all_inputs();
+}
+
+/* Nothing of a shim is believed: with wrong places the tier is the one without it. */
+static void check_shim_is_left(const char *shim, uint32_t tier, const char *missing)
+{
+    REQUIRE_OK(mtprof_torch_choose(MTPROF_TORCH_COMPILED, shim));
+    mtprof_torch_info info = attach();
+    CHECK_EQ_U64(info.tier, tier);
+    CHECK(strstr(info.missing, missing) != NULL);
+}
+
+TEST(a_shim_that_is_wrong_is_left)
+{
+    load_fake();
+    check_shim_is_left("/no/such/file", MTPROF_TORCH_FULL, "could not be opened");
+    fake->layout->shim_shift = 16;
+    check_shim_is_left(FAKE_TORCH, MTPROF_TORCH_FULL, "records of ops");
+    fake->layout->shim_shift = 4000;
+    check_shim_is_left(FAKE_TORCH, MTPROF_TORCH_FULL, "places that no record has");
+    fake->layout->no_shim = true;
+    check_shim_is_left(FAKE_TORCH, MTPROF_TORCH_FULL, "did not find");
+    fake->layout->shift = 8;
+    check_shim_is_left(FAKE_TORCH, MTPROF_TORCH_NAMES, "records of ops");
+}
+
 /* ---- recording ---- */
 
 static void check_all_inputs(void)

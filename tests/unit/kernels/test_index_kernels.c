@@ -400,7 +400,7 @@ TEST(gather_and_scatter)
     }
 }
 
-TEST(halves_are_moved_and_not_added)
+TEST(halves_are_moved_and_added)
 {
     uint16_t x[] = {1, 2, 3};
     uint16_t out[] = {0, 0};
@@ -413,9 +413,13 @@ TEST(halves_are_moved_and_not_added)
     CHECK_OK(run(mt__host_GATHER, 0, 3, (const mt_array[]){outs, xs, indices}, &dim, 1));
     CHECK(out[0] == 3 && out[1] == 1);
     const mt_array written[] = {xs, indices, outs};
-    CHECK_EQ_I64(run(mt__host_SCATTER, 1, 3, written, &dim, 1), MT_ENOTSUP);
-    CHECK_EQ_I64(run(mt__host_INDEX_ADD, 0, 3, written, &dim, 1), MT_ENOTSUP);
+    CHECK_OK(run(mt__host_SCATTER, 0, 3, written, &dim, 1));
     CHECK(x[0] == 1 && x[1] == 2 && x[2] == 3);
+    x[0] = 0x3f80; /* 1 + 2, 4 + 2 */
+    x[2] = 0x4080;
+    out[0] = out[1] = 0x4000;
+    CHECK_OK(run(mt__host_SCATTER, 1, 3, written, &dim, 1));
+    CHECK(x[0] == 0x4040 && x[1] == 2 && x[2] == 0x40c0);
 }
 
 /* ---- masks ----------------------------------------------------------------------------------- */

@@ -419,7 +419,7 @@ TEST(binary_refuses_other_types)
     for (unsigned number = 0; number < MT_BINARY_COUNT; number++) {
         uint16_t code = (uint16_t)number;
         for (int type = 0; type < MT_DTYPE_COUNT; type++) {
-            if (has_type(code, (mt_dtype)type)) {
+            if (has_type(code, (mt_dtype)mt__wide_type((uint32_t)type))) {
                 continue;
             }
             uint64_t element = 0;

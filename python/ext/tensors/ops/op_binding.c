@@ -135,7 +135,8 @@ static PyObject *op_invoke(const op_set *set, const op_call *call)
 {
     mt_value values[MT_MAX_PARAMS];
     op_scratch scratch;
-    op_failure failure;
+    op_failure failure = {.misfit = MISFIT_TYPE};
+    op_failure begun = failure;
     for (uint32_t i = 0; i < set->count; i++) {
         op_extras extras = {.requires_grad = false, .pin_memory = false, .out = NULL};
         op_scratch_init(&scratch);
@@ -145,8 +146,11 @@ static PyObject *op_invoke(const op_set *set, const op_call *call)
         if (fits != 0) {
             return result;
         }
+        if (failure.misfit == MISFIT_ITEM) { /* a list of sizes began: this overload is meant */
+            begun = failure;
+        }
     }
-    return op_refuse(set, call, &failure);
+    return op_refuse(set, call, begun.misfit == MISFIT_ITEM ? &begun : &failure);
 }
 
 static PyObject *function_call(PyObject *self, PyObject *const *args, size_t nargsf,

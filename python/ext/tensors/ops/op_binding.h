@@ -147,8 +147,8 @@ const char *op_type_text(const op_param *param);
 int op_bind(const op_overload *overload, const op_call *call, mt_value *values, op_scratch *scratch,
             op_extras *extras, op_failure *failure);
 
-/* Raises TypeError for a call that no overload takes; `failure` is the only overload's. Returns
- * NULL. op_overloads.c */
+/* Raises TypeError for a call that no overload takes; `failure` is that of the one
+ * that is meant, if that is known. Returns NULL. op_overloads.c */
 PyObject *op_refuse(const op_set *set, const op_call *call, const op_failure *failure);
 
 /* The type of several named results ("values", "indices"), as torch.return_types.max; *type stays

@@ -190,6 +190,9 @@ PyObject *op_refuse(const op_set *set, const op_call *call, const op_failure *fa
     if (set->count == 1) {
         return refuse_only(set, call, failure);
     }
+    if (failure->misfit == MISFIT_ITEM) {
+        return refuse_type(set, failure);
+    }
     PyObject *unknown = unknown_keyword(set, call);
     if (unknown != NULL) {
         return PyErr_Format(PyExc_TypeError, "%U() got an unexpected keyword argument '%U'",

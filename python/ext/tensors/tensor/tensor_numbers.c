@@ -100,7 +100,7 @@ static int tensor_from_number(mt_value *number, const mt_tensor *beside)
     case MT_DTYPE_I32: element.i32 = (int32_t)integer; break;
     case MT_DTYPE_I64: element.i64 = integer; break;
     case MT_DTYPE_F32: element.f32 = (float)real; break;
-    default: /* half types cannot be used to compute: the op says so */
+    default: /* a number beside a half type is not rounded to it */
         dtype = MT_DTYPE_F64;
         element.f64 = real;
         break;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conv1d, Conv2d."""
+"""Convolutions of one to three dimensions, and transposed ones."""
 
 import math
 
@@ -8,7 +8,9 @@ from .. import init
 from ..parameter import register_empty
 from .module import Module
 
-__all__ = ["Conv1d", "Conv2d"]
+__all__ = [
+    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
+]  # fmt: skip
 
 _PADDING_STRINGS = ("same", "valid")
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
@@ -58,7 +60,8 @@ class _ConvNd(Module):
         self.groups = groups
         self.padding_mode = padding_mode
         self._reversed_padding_repeated_twice = self._both_sides()
-        register_empty(self, "weight", (out_channels, in_channels // groups, *kernel_size), device, dtype)
+        sides = (in_channels, out_channels // groups) if transposed else (out_channels, in_channels // groups)
+        register_empty(self, "weight", (*sides, *kernel_size), device, dtype)
         register_empty(self, "bias", out_channels if bias else None, device, dtype)
         self.reset_parameters()
 
@@ -98,6 +101,8 @@ class _ConvNd(Module):
             text += f", padding={self.padding}"
         if self.dilation != (1,) * len(self.dilation):
             text += f", dilation={self.dilation}"
+        if self.output_padding != (0,) * len(self.output_padding):
+            text += f", output_padding={self.output_padding}"
         if self.groups != 1:
             text += f", groups={self.groups}"
         if self.bias is None:
@@ -139,3 +144,94 @@ class Conv2d(_ConvNd):
 
     def forward(self, input):
         return self._conv_forward(F.conv2d, input, self.weight, self.bias)
+
+
+class Conv3d(_ConvNd):
+    """Convolution of (N, C, D, H, W) or (C, D, H, W)."""
+
+    def __init__(
+        self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
+        padding_mode="zeros", device=None, dtype=None,
+    ):  # fmt: skip
+        super().__init__(
+            in_channels, out_channels, _tuple_of(kernel_size, 3), _tuple_of(stride, 3),
+            padding if isinstance(padding, str) else _tuple_of(padding, 3), _tuple_of(dilation, 3), False,
+            (0, 0, 0), groups, bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def forward(self, input):
+        return self._conv_forward(F.conv3d, input, self.weight, self.bias)
+
+
+class _ConvTransposeNd(_ConvNd):
+    _dims: int
+
+    def __init__(
+        self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True,
+        dilation=1, padding_mode="zeros", device=None, dtype=None,
+    ):  # fmt: skip
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
+        lists = [_tuple_of(value, self._dims) for value in (kernel_size, stride, padding, dilation)]
+        super().__init__(
+            in_channels, out_channels, *lists, True, _tuple_of(output_padding, self._dims), groups, bias,
+            padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def _output_padding(self, input, output_size):
+        """What makes the output `output_size` large."""
+        if output_size is None:
+            return self.output_padding
+        dims = self._dims
+        extra = input.dim() - dims
+        if len(output_size) == extra + dims:
+            output_size = output_size[extra:]
+        if len(output_size) != dims:
+            raise ValueError(
+                f"ConvTranspose{dims}D: for {input.dim()}D input, output_size must have {dims} or {extra + dims} "
+                f"elements (got {len(output_size)})"
+            )
+        least = [
+            (side - 1) * step - 2 * pad + spread * (kernel - 1) + 1
+            for side, step, pad, spread, kernel in zip(
+                input.shape[extra:], self.stride, self.padding, self.dilation, self.kernel_size
+            )
+        ]
+        most = [low + step - 1 for low, step in zip(least, self.stride)]
+        if any(not low <= size <= high for low, size, high in zip(least, output_size, most)):
+            raise ValueError(
+                f"requested an output size of {output_size}, but valid sizes range from {least} to {most} "
+                f"(for an input of {input.size()[2:]})"
+            )
+        return tuple(size - low for size, low in zip(output_size, least))
+
+    def _run(self, run, input, output_size):
+        more = self._output_padding(input, output_size)
+        return run(input, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation)
+
+
+class ConvTranspose1d(_ConvTransposeNd):
+    """Transposed convolution of (N, C, L) or (C, L)."""
+
+    _dims = 1
+
+    def forward(self, input, output_size=None):
+        return self._run(F.conv_transpose1d, input, output_size)
+
+
+class ConvTranspose2d(_ConvTransposeNd):
+    """Transposed convolution of (N, C, H, W) or (C, H, W)."""
+
+    _dims = 2
+
+    def forward(self, input, output_size=None):
+        return self._run(F.conv_transpose2d, input, output_size)
+
+
+class ConvTranspose3d(_ConvTransposeNd):
+    """Transposed convolution of (N, C, D, H, W) or (C, D, H, W)."""
+
+    _dims = 3
+
+    def forward(self, input, output_size=None):
+        return self._run(F.conv_transpose3d, input, output_size)

@@ -19,8 +19,9 @@
 typedef struct mt__loop_params {
     double real[2];
     int64_t integer[2];
-    bool can_repeat;  /* the loop supports `repeats` */
-    uint32_t repeats; /* MT_LOOP_REPEATS_*: that input is one element, for all */
+    bool can_repeat;                 /* the loop supports `repeats` */
+    uint32_t repeats;                /* MT_LOOP_REPEATS_*: that input is one element, for all */
+    const struct mt__narrow *narrow; /* of the loop of narrow.c, which has another one inside */
 } mt__loop_params;
 
 enum {

@@ -9,10 +9,10 @@
 
 /* ---- convolution ----------------------------------------------------------------------------- */
 
-/* convolution_backward with the lists and groups that begin at argument `at`. Places may be NULL.
- */
-static int conv_gradients(const mt_value *at, mt_tensor *const grad_in_weight[3],
-                          mt_tensor **const places[3])
+/* convolution_backward with the lists and groups that begin at argument `at`, and what `how` says
+ * (transposed, output_padding). Places may be NULL. */
+static int conv_gradients(const mt_value *at, const mt_value *how,
+                          mt_tensor *const grad_in_weight[3], mt_tensor **const places[3])
 {
     mt_tensor *unused[3] = {NULL};
     mt_tensor **to[3];
@@ -21,10 +21,10 @@ static int conv_gradients(const mt_value *at, mt_tensor *const grad_in_weight[3]
         mask[i] = places[i] != NULL ? 1 : 0;
         to[i] = places[i] != NULL ? places[i] : &unused[i];
     }
-    return mt_convolution_backward(grad_in_weight[0], grad_in_weight[1], grad_in_weight[2],
-                                   at[0].of.ints, at[0].count, at[1].of.ints, at[1].count,
-                                   at[2].of.ints, at[2].count, at[3].of.integer, mask, 3, to[0],
-                                   to[1], to[2]);
+    return mt_convolution_backward_with(
+        grad_in_weight[0], grad_in_weight[1], grad_in_weight[2], at[0].of.ints, at[0].count,
+        at[1].of.ints, at[1].count, at[2].of.ints, at[2].count, at[3].of.integer, mask, 3,
+        how[0].of.integer != 0, how[1].of.ints, how[1].count, to[0], to[1], to[2]);
 }
 
 int mt__convolution_backward(mt__backward *b)
@@ -34,7 +34,7 @@ int mt__convolution_backward(mt__backward *b)
     for (uint32_t i = 0; i < 3; i++) {
         places[i] = mt__wants(b, i) ? mt__bw_temp(b) : NULL;
     }
-    MT_TRY(conv_gradients(&b->args[3], tensors, places));
+    MT_TRY(conv_gradients(&b->args[3], &b->args[7], tensors, places));
     for (uint32_t i = 0; i < 3; i++) {
         if (places[i] != NULL) {
             mt__bw_give(b, i, *places[i]);
@@ -47,8 +47,10 @@ static int convolve(mt__backward *b, mt_tensor *in, mt_tensor *weight, mt_tensor
 {
     const mt_value *at = &b->args[3];
     mt_tensor **place = mt__bw_temp(b);
-    MT_TRY(mt_convolution(in, weight, NULL, at[0].of.ints, at[0].count, at[1].of.ints, at[1].count,
-                          at[2].of.ints, at[2].count, at[3].of.integer, place));
+    MT_TRY(mt_convolution_with(in, weight, NULL, at[0].of.ints, at[0].count, at[1].of.ints,
+                               at[1].count, at[2].of.ints, at[2].count, at[3].of.integer,
+                               b->args[8].of.integer != 0, b->args[9].of.ints, b->args[9].count,
+                               place));
     *out = *place;
     return MT_OK;
 }
@@ -96,7 +98,7 @@ static int grad_output_gradient(mt__backward *b)
     }
     if (grads[2] != NULL) { /* the bias's, spread over the images */
         const mt__meta *meta = mt__input_meta(b, mt__input_of(b, 0));
-        int64_t sizes[MT_MAX_DIMS] = {1, meta->shape.sizes[1], 1, 1};
+        int64_t sizes[MT_MAX_DIMS] = {1, meta->shape.sizes[1], 1, 1, 1};
         mt_tensor **column = mt__bw_temp(b);
         mt_tensor **spread = mt__bw_temp(b);
         MT_TRY(mt_reshape(grads[2], sizes, meta->shape.n_dims, column));
@@ -119,13 +121,13 @@ int mt__convolution_twice(mt__backward *b)
     if (mt__wants(b, 1) && grads[1] != NULL) {
         mt_tensor *const tensors[3] = {grad, b->args[1].of.tensor, grads[1]};
         mt_tensor **const places[3] = {mt__bw_temp(b), NULL, NULL};
-        MT_TRY(conv_gradients(&b->args[3], tensors, places));
+        MT_TRY(conv_gradients(&b->args[3], &b->args[8], tensors, places));
         mt__bw_give(b, 1, *places[0]);
     }
     if (mt__wants(b, 2) && grads[0] != NULL) {
         mt_tensor *const tensors[3] = {grad, grads[0], b->args[2].of.tensor};
         mt_tensor **const places[3] = {NULL, mt__bw_temp(b), NULL};
-        MT_TRY(conv_gradients(&b->args[3], tensors, places));
+        MT_TRY(conv_gradients(&b->args[3], &b->args[8], tensors, places));
         mt__bw_give(b, 2, *places[1]);
     }
     return MT_OK;

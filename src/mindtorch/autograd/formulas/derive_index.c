@@ -267,8 +267,8 @@ static int extreme_backward(mt__backward *b, const met *m)
     return mt__bw_give_last(b, 3);
 }
 
-/* The product of the others: the result divided by the factor. Where exactly one factor is zero, its
- * gradient is the product of those that are not. */
+/* The product of the others: the result divided by the factor. Where exactly one factor is zero,
+ * its gradient is the product of those that are not. */
 static int product_backward(mt__backward *b, const met *m)
 {
     mt_tensor *zeros = NULL;

@@ -156,7 +156,7 @@ int mt__run__local_scalar_dense(mt__call *call)
                         "a Tensor with %" PRId64 " elements cannot be converted to Scalar",
                         self->numel);
     }
-    if (self->dtype == MT_DTYPE_F16 || self->dtype == MT_DTYPE_BF16) {
+    if (self->dtype == MT_DTYPE_F16 || self->dtype == MT_DTYPE_BF16) { /* read as a number */
         MT_TRY(mt__converted(call, self, MT_DTYPE_F32, &self));
     }
     MT_TRY(mt_tensor_read(self, &value, mt_dtype_size((mt_dtype)self->dtype)));

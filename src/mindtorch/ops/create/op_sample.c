@@ -72,7 +72,6 @@ static int check_weights(mt__call *call, mt_tensor *self, int64_t samples, bool 
                         "multinomial only supports floating-point dtypes for input, got: %s",
                         mt__type_title(dtype));
     }
-    MT_TRY(mt__need_computable(call, dtype));
     if (samples <= 0) {
         return mtb_fail(MT_ERUNTIME, "cannot sample n_sample <= 0 samples");
     }
@@ -85,7 +84,7 @@ static int check_weights(mt__call *call, mt_tensor *self, int64_t samples, bool 
         return mtb_fail(MT_ERUNTIME, "number of categories cannot exceed 2^24, or be 0");
     }
     bool valid = false;
-    MT_TRY(is_within(call, self, 0, dtype == MT_DTYPE_F32 ? (double)FLT_MAX : DBL_MAX, &valid));
+    MT_TRY(is_within(call, self, 0, mt__type_largest(dtype), &valid));
     if (!valid) {
         return mtb_fail(MT_ERUNTIME,
                         "probability tensor contains either `inf`, `nan` or element < 0");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Convolutions: conv1d and conv2d add the batch dimension, convolution checks and computes. Signals
- * [N, C, L] are images of height 1.
+ * Convolutions: conv1d to conv3d and their transposes add the batch dimension, convolution checks
+ * and computes. Signals [N, C, L] are images of height 1. A transposed convolution is the
+ * derivative of a convolution by its input: what is small there is the input here.
  */
 #include "mindtorch/ops/image/op_image.h"
 #include "mindtorch/ops/type_names.h"
@@ -21,17 +22,20 @@ typedef struct conv_plan {
     int64_t pairs[N_LISTS][2];
     int64_t groups;
     int64_t out[4]; /* sizes with a height */
+    bool transposed;
+    int64_t made;    /* channels of the output */
+    int64_t more[2]; /* output_padding */
 } conv_plan;
 
 /* Tensors with a height of 1 where they have none. */
 typedef struct image_view {
     int64_t sizes[4];
+    int64_t strides[4];
     mt_array array;
 } image_view;
 
 static void view_image(mt_tensor *tensor, image_view *view)
 {
-    static const int64_t no_strides[4] = {0}; /* contiguous: kernels do not read strides */
     if (tensor == NULL) {
         view->array = mt__no_array();
         return;
@@ -45,7 +49,8 @@ static void view_image(mt_tensor *tensor, image_view *view)
     view->sizes[2] = 1;
     view->sizes[3] = tensor->sizes[2];
     view->array.sizes = view->sizes;
-    view->array.strides = no_strides;
+    mt__shape_strides(view->sizes, 4, view->strides); /* it is contiguous */
+    view->array.strides = view->strides;
     view->array.n_dims = 4;
 }
 
@@ -117,6 +122,8 @@ static int check_channels(const conv_plan *plan, mt_tensor *input, mt_tensor *we
     char other[MT_SHAPE_TEXT];
     const char *shape = mt__shape_text(weight->sizes, weight->n_dims, text);
     long long groups = (long long)plan->groups;
+    int64_t made = plan->transposed ? weight->sizes[1] * plan->groups : weight->sizes[0];
+    int64_t read = plan->transposed ? weight->sizes[0] : weight->sizes[1] * plan->groups;
     if (weight->sizes[0] < plan->groups) {
         return mtb_fail(MT_ERUNTIME,
                         "Given groups=%lld, expected weight to be at least %lld at dimension 0, "
@@ -129,18 +136,19 @@ static int check_channels(const conv_plan *plan, mt_tensor *input, mt_tensor *we
                         "0, but got weight of size [%s] instead",
                         groups, groups, shape);
     }
-    if (input->sizes[1] % plan->groups != 0 || input->sizes[1] / plan->groups != weight->sizes[1]) {
+    if (input->sizes[1] != read) {
         return mtb_fail(MT_ERUNTIME,
-                        "Given groups=%lld, weight of size %s, expected input%s to have %lld "
+                        "Given %s=%lld, weight of size %s, expected input%s to have %lld "
                         "channels, but got %lld channels instead",
-                        groups, shape, mt__shape_text(input->sizes, input->n_dims, other),
-                        (long long)weight->sizes[1] * groups, (long long)input->sizes[1]);
+                        plan->transposed ? "transposed=1, groups" : "groups", groups, shape,
+                        mt__shape_text(input->sizes, input->n_dims, other), (long long)read,
+                        (long long)input->sizes[1]);
     }
-    if (bias != NULL && (bias->n_dims != 1 || bias->sizes[0] != weight->sizes[0])) {
+    if (bias != NULL && (bias->n_dims != 1 || bias->sizes[0] != made)) {
         return mtb_fail(MT_ERUNTIME,
-                        "Given weight of size %s, expected bias to be 1-dimensional with %lld "
+                        "Given %sweight of size %s, expected bias to be 1-dimensional with %lld "
                         "elements, but got bias of size %s instead",
-                        shape, (long long)weight->sizes[0],
+                        plan->transposed ? "transposed=1, " : "", shape, (long long)made,
                         mt__shape_text(bias->sizes, bias->n_dims, other));
     }
     return MT_OK;
@@ -157,8 +165,7 @@ static int check_types(mt_tensor *input, mt_tensor *weight, mt_tensor *bias)
         return mtb_fail(MT_ERUNTIME, "Input type (%s) and bias type (%s) should be the same",
                         mt__type_in_c(dtype), mt__type_in_c((mt_dtype)bias->dtype));
     }
-    bool refused = dtype == MT_DTYPE_BOOL || dtype == MT_DTYPE_F16 || dtype == MT_DTYPE_BF16;
-    return refused ? mt__refuse_type("slow_conv2d_cpu", dtype) : MT_OK;
+    return dtype == MT_DTYPE_BOOL ? mt__refuse_type("slow_conv2d_cpu", dtype) : MT_OK;
 }
 
 /* "(2 x 2)", or "(2)" for signals. */
@@ -178,6 +185,34 @@ static const char *sides_text(const conv_plan *plan, const int64_t sides[2], cha
     }
     text[n] = '\0';
     return text;
+}
+
+/* The size whose convolution has the input's; output_padding chooses one of several. */
+static int size_transposed(const mt_tensor *input, const int64_t kernel[2], conv_plan *plan)
+{
+    plan->out[1] = plan->made;
+    for (uint32_t i = 0; i < 2; i++) {
+        bool missing = plan->n_dims == 3 && i == 0;
+        int64_t side = missing ? 1 : input->sizes[plan->n_dims - 2 + i];
+        int64_t more = plan->more[i];
+        if (more < 0 ||
+            (more > 0 && more >= plan->pairs[STRIDE][i] && more >= plan->pairs[DILATION][i])) {
+            return mtb_fail(MT_ERUNTIME,
+                            "output padding must be smaller than either stride or dilation, but "
+                            "got output_padding: %lld, stride: %lld, dilation: %lld",
+                            (long long)more, (long long)plan->pairs[STRIDE][i],
+                            (long long)plan->pairs[DILATION][i]);
+        }
+        plan->out[2 + i] =
+            (side - 1) * plan->pairs[STRIDE][i] - 2 * plan->pairs[PADDING][i] + kernel[i] + more;
+        if (plan->out[2 + i] <= 0 || side == 0) {
+            return mtb_fail(MT_ERUNTIME,
+                            "Given input size per channel: %lld. Calculated output size per "
+                            "channel: %lld. Output size is too small",
+                            (long long)side, (long long)plan->out[2 + i]);
+        }
+    }
+    return MT_OK;
 }
 
 static int size_output(mt_tensor *input, mt_tensor *weight, conv_plan *plan)
@@ -206,6 +241,9 @@ static int size_output(mt_tensor *input, mt_tensor *weight, conv_plan *plan)
                             (long long)weight->sizes[plan->n_dims - 1]);
         }
     }
+    if (plan->transposed) {
+        return size_transposed(input, kernel, plan);
+    }
     if (padded[0] < kernel[0] || padded[1] < kernel[1]) {
         return mtb_fail(MT_ERUNTIME,
                         "Calculated padded input size per channel: %s. Kernel size: %s. Kernel "
@@ -218,9 +256,9 @@ static int size_output(mt_tensor *input, mt_tensor *weight, conv_plan *plan)
     return MT_OK;
 }
 
-/* lists: stride, padding, dilation, and then groups. */
+/* lists: stride, padding, dilation, and then groups; how: transposed, output_padding. */
 static int make_plan(const mt__call *call, mt_tensor *const tensors[3], const mt_value *lists,
-                     conv_plan *plan)
+                     const mt_value *how, conv_plan *plan)
 {
     mt_tensor *input = tensors[0];
     mt_tensor *weight = tensors[1];
@@ -232,6 +270,11 @@ static int make_plan(const mt__call *call, mt_tensor *const tensors[3], const mt
                         mt__shape_text(weight->sizes, weight->n_dims, text[0]));
     }
     MT_TRY(check_lists(call, lists, plan));
+    plan->transposed = how[0].of.integer != 0;
+    if (how[1].count != 0 && !mt__image_pair(&how[1], plan->n_dims - 2, 0, plan->more)) {
+        return mtb_fail(MT_ERUNTIME, "convolution(): output_padding has %u values, not %u",
+                        how[1].count, plan->n_dims - 2U);
+    }
     if (input->n_dims != weight->n_dims) {
         return mtb_fail(MT_ERUNTIME,
                         "Expected %u-dimensional input for %u-dimensional weight %s, but got "
@@ -242,6 +285,7 @@ static int make_plan(const mt__call *call, mt_tensor *const tensors[3], const mt
                         mt__shape_text(input->sizes, input->n_dims, text[1]));
     }
     MT_TRY(check_channels(plan, input, weight, tensors[2]));
+    plan->made = plan->transposed ? weight->sizes[1] * plan->groups : weight->sizes[0];
     MT_TRY(size_output(input, weight, plan));
     return check_types(input, weight, tensors[2]);
 }
@@ -262,7 +306,10 @@ int mt__run_convolution(mt__call *call)
     mt_tensor *tensors[3] = {call->args[0].of.tensor, call->args[1].of.tensor,
                              mt__arg_tensor(call, 2)};
     conv_plan plan = {.pairs[STRIDE] = {1, 1}};
-    MT_TRY(make_plan(call, tensors, &call->args[3], &plan));
+    if (tensors[1]->n_dims == 5) {
+        return mt__run_convolution3d(call);
+    }
+    MT_TRY(make_plan(call, tensors, &call->args[3], &call->args[7], &plan));
     mt_tensor *launched[4] = {NULL};
     mt__shape shape = out_shape(&plan);
     MT_TRY(mt__result_new(call, 0, (mt_dtype)tensors[0]->dtype, &shape, &launched[0]));
@@ -271,7 +318,17 @@ int mt__run_convolution(mt__call *call)
             MT_TRY(mt__contiguous(call, tensors[i], &launched[i + 1]));
         }
     }
-    return launch_conv(call, MT_KERNEL_CONV, &plan, launched, 4);
+    if (!plan.transposed) {
+        return launch_conv(call, MT_KERNEL_CONV, &plan, launched, 4);
+    }
+    MT_TRY(launch_conv(call, MT_KERNEL_CONV_BACKWARD_INPUT, &plan, launched, 3));
+    if (tensors[2] != NULL) {
+        mt_tensor **spread = mt__temp(call);
+        const int64_t by_channel[4] = {1, plan.made, 1, 1};
+        MT_TRY(mt_view(launched[3], by_channel, plan.n_dims, spread));
+        MT_TRY(mt_add_(launched[0], *spread));
+    }
+    return MT_OK;
 }
 
 static int check_gradient(const conv_plan *plan, mt_tensor *grad, mt_tensor *input)
@@ -296,24 +353,56 @@ static int check_gradient(const conv_plan *plan, mt_tensor *grad, mt_tensor *inp
     return MT_OK;
 }
 
+/* The same two products with other roles: the input is the small side. tensors: gradient, input,
+ * weight, contiguous. */
+static int transposed_gradients(mt__call *call, const conv_plan *plan, mt_tensor *const *tensors)
+{
+    const int64_t *mask = call->args[7].of.ints;
+    mt_dtype dtype = (mt_dtype)tensors[0]->dtype;
+    if (mask[0] != 0) {
+        mt__shape shape = mt__tensor_shape(tensors[1]);
+        mt_tensor *launched[4] = {NULL, tensors[0], tensors[2], NULL};
+        MT_TRY(mt__result_new(call, 0, dtype, &shape, &launched[0]));
+        MT_TRY(launch_conv(call, MT_KERNEL_CONV, plan, launched, 4));
+    }
+    if (mask[1] != 0) {
+        mt__shape shape = mt__tensor_shape(tensors[2]);
+        mt_tensor *launched[4] = {NULL, NULL, tensors[1], tensors[0]};
+        MT_TRY(mt__result_new(call, 1, dtype, &shape, &launched[0]));
+        MT_TRY(launch_conv(call, MT_KERNEL_CONV_BACKWARD_WEIGHT, plan, launched, 4));
+    }
+    if (mask[2] != 0) {
+        static const int64_t others[] = {0, 2, 3};
+        return mt_sum(tensors[0], others, tensors[0]->n_dims - 1U, false,
+                      mt__result_place(call, 2));
+    }
+    return MT_OK;
+}
+
 int mt__run_convolution_backward(mt__call *call)
 {
     mt_tensor *grad = call->args[0].of.tensor;
     mt_tensor *tensors[3] = {call->args[1].of.tensor, call->args[2].of.tensor, NULL};
     const mt_value *mask = &call->args[7];
     conv_plan plan = {.pairs[STRIDE] = {1, 1}};
-    MT_TRY(make_plan(call, tensors, &call->args[3], &plan));
-    MT_TRY(check_gradient(&plan, grad, tensors[0]));
     if (mask->count != 3) {
         return mtb_fail(MT_ERUNTIME, "convolution_backward(): output_mask has %u entries, not 3",
                         mask->count);
     }
+    if (tensors[1]->n_dims == 5) {
+        return mt__run_convolution3d_backward(call);
+    }
+    MT_TRY(make_plan(call, tensors, &call->args[3], &call->args[8], &plan));
+    MT_TRY(check_gradient(&plan, grad, tensors[0]));
     mt_dtype dtype = (mt_dtype)grad->dtype;
     mt_tensor *in;
     mt_tensor *weight;
     MT_TRY(mt__contiguous(call, grad, &grad));
     MT_TRY(mt__contiguous(call, tensors[0], &in));
     MT_TRY(mt__contiguous(call, tensors[1], &weight));
+    if (plan.transposed) {
+        return transposed_gradients(call, &plan, (mt_tensor *const[]){grad, in, weight});
+    }
     if (mask->of.ints[0] != 0) {
         mt__shape shape = mt__tensor_shape(in);
         mt_tensor *launched[3] = {NULL, grad, weight};
@@ -335,11 +424,14 @@ int mt__run_convolution_backward(mt__call *call)
     return launch_conv(call, MT_KERNEL_CONV_BACKWARD_WEIGHT, &plan, launched, 4);
 }
 
-/* conv1d and conv2d: `dims` of the image. */
-static int run_conv(mt__call *call, uint32_t dims)
+/* `dims` of the image. */
+static int run_any(mt__call *call, uint32_t dims, bool transposed)
 {
     mt_tensor *input = call->args[0].of.tensor;
     const mt_value *a = call->args;
+    const mt_value *groups = &a[6];
+    const mt_value *dilation = transposed ? &a[7] : &a[5];
+    static const int64_t none[3] = {0};
     char text[MT_SHAPE_TEXT];
     if (input->n_dims != dims + 1 && input->n_dims != dims + 2) {
         return mtb_fail(MT_ERUNTIME,
@@ -355,9 +447,10 @@ static int run_conv(mt__call *call, uint32_t dims)
         input = *place;
     }
     mt_tensor *out = NULL;
-    MT_TRY(mt_convolution(input, mt__arg_tensor(call, 1), mt__arg_tensor(call, 2), a[3].of.ints,
-                          a[3].count, a[4].of.ints, a[4].count, a[5].of.ints, a[5].count,
-                          a[6].of.integer, &out));
+    MT_TRY(mt_convolution_with(
+        input, mt__arg_tensor(call, 1), mt__arg_tensor(call, 2), a[3].of.ints, a[3].count,
+        a[4].of.ints, a[4].count, dilation->of.ints, dilation->count, groups->of.integer,
+        transposed, transposed ? a[5].of.ints : none, transposed ? a[5].count : dims, &out));
     if (!batched) {
         *mt__temp(call) = out;
         mt_tensor *image = NULL;
@@ -368,5 +461,9 @@ static int run_conv(mt__call *call, uint32_t dims)
     return MT_OK;
 }
 
-MT_RUN(conv1d, run_conv, 1)
-MT_RUN(conv2d, run_conv, 2)
+MT_RUN(conv1d, run_any, 1, false)
+MT_RUN(conv2d, run_any, 2, false)
+MT_RUN(conv3d, run_any, 3, false)
+MT_RUN(conv_transpose1d, run_any, 1, true)
+MT_RUN(conv_transpose2d, run_any, 2, true)
+MT_RUN(conv_transpose3d, run_any, 3, true)

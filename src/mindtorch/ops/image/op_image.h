@@ -42,11 +42,15 @@ MT_INLINE mt__shape mt__pooled_shape(const mt_tensor *self, const int64_t out[2]
     return shape;
 }
 
-/* MT_ENOTSUP with torch's name of the kernel unless it is float32 or float64. */
+/* MT_ENOTSUP with torch's name of the kernel unless it is floating point. */
 MT_INLINE int mt__need_pooled_type(const mt_tensor *self, const char *kernel)
 {
-    bool computed = self->dtype == MT_DTYPE_F32 || self->dtype == MT_DTYPE_F64;
+    bool computed = mt__tensor_category(self) == MT_CATEGORY_REAL;
     return computed ? MT_OK : mt__refuse_type(kernel, (mt_dtype)self->dtype);
 }
+
+/* convolution and convolution_backward of volumes [N, C, D, H, W]. */
+int mt__run_convolution3d(mt__call *call);
+int mt__run_convolution3d_backward(mt__call *call);
 
 #endif /* MINDTORCH_OPS_IMAGE_OP_IMAGE_H */

@@ -143,7 +143,7 @@ int mt__run_max_pool2d_with_indices(mt__call *call)
     MT_TRY(read_lists(call, "max_pool2d", &call->args[1], true, &plan));
     MT_TRY(size_planes(self, &plan));
     mt_dtype dtype = (mt_dtype)self->dtype;
-    if (dtype == MT_DTYPE_BOOL || dtype == MT_DTYPE_F16 || dtype == MT_DTYPE_BF16) {
+    if (dtype == MT_DTYPE_BOOL) {
         return mt__refuse_type("max_pool2d", dtype);
     }
     mt__shape shape = mt__pooled_shape(self, plan.out);

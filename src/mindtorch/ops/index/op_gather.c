@@ -95,7 +95,6 @@ int mt__run_index_add(mt__call *call)
     MT_TRY(mt__wrap_dim(mt__arg_int(call, 1), self->n_dims, &dim));
     MT_TRY(check_index_add(self, dim, index, source));
     MT_TRY(mt__index_arg(call, index, &index));
-    MT_TRY(mt__need_computable(call, (mt_dtype)self->dtype));
     MT_TRY(mt__written_result(call, &out));
     if (source->numel == 0) {
         return 0;
@@ -232,9 +231,6 @@ static int scatter(mt__call *call, mt_scatter_mode code)
     mt_tensor *out = NULL;
     uint32_t dim;
     MT_TRY(mt__scatter_operands(call, &dim, &index));
-    if (code != MT_SCATTER_SET) {
-        MT_TRY(mt__need_computable(call, (mt_dtype)self->dtype));
-    }
     MT_TRY(mt__written_result(call, &out));
     if (source == NULL) {
         mt__shape shape = mt__tensor_shape(index);

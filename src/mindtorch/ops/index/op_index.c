@@ -335,7 +335,6 @@ int mt__run_index_put(mt__call *call)
                         mt__type_title((mt_dtype)values->dtype));
     }
     if (accumulate) {
-        MT_TRY(mt__need_computable(call, (mt_dtype)self->dtype));
     }
     if (values->device != self->device) {
         if (values->n_dims > 0) {

@@ -65,7 +65,6 @@ static int reduce_into(mt__call *call, uint32_t dim, mt_tensor *index, mt_tensor
     if (kind == REDUCE_MEAN && dtype == MT_DTYPE_BOOL) {
         return mt__refuse_type("scatter_gather_tensor_cpu_reduce_mean", dtype);
     }
-    MT_TRY(mt__need_computable(call, dtype));
     MT_TRY(mt__written_result(call, &out));
     if (!with_self && index->numel > 0) {
         mt__shape shape = mt__tensor_shape(index);

@@ -67,8 +67,7 @@ static const mt_scalar plain_product[2] = {{.kind = MT_KIND_INT, .of.integer = 1
 static int check_type(const char *kernel, mt_tensor *tensor)
 {
     mt_dtype dtype = (mt_dtype)tensor->dtype;
-    bool refused = dtype == MT_DTYPE_BOOL || dtype == MT_DTYPE_F16 || dtype == MT_DTYPE_BF16;
-    return refused ? mt__refuse_type(kernel, dtype) : MT_OK;
+    return dtype == MT_DTYPE_BOOL ? mt__refuse_type(kernel, dtype) : MT_OK;
 }
 
 /* torch's error for a tensor that does not broadcast to `shape`. */

@@ -17,7 +17,7 @@
 
 static bool is_computed(const mt_tensor *tensor)
 {
-    return tensor->dtype == MT_DTYPE_F32 || tensor->dtype == MT_DTYPE_F64;
+    return mt__tensor_category(tensor) == MT_CATEGORY_REAL;
 }
 
 /* Whether `from` broadcasts to [B, H, Tq, Tk]. */
@@ -128,7 +128,7 @@ int mt__run_flash_attention(mt__call *call)
     mt_tensor *launched[6] = {NULL, NULL, qkv[0], qkv[1], qkv[2], mask};
     MT_TRY(mt__result_laid_out(call, 0, dtype, &shape, qkv[0]));
     launched[0] = call->results[0].of.tensor;
-    MT_TRY(mt__result_new(call, 1, dtype, &rows, &launched[1]));
+    MT_TRY(mt__result_new(call, 1, mt__sums_type(dtype), &rows, &launched[1]));
     if (launched[1]->numel == 0) {
         return MT_OK;
     }
@@ -151,7 +151,8 @@ int mt__run_flash_attention_backward(mt__call *call)
     mt__shape have[3] = {mt__tensor_shape(grad), mt__tensor_shape(out), mt__tensor_shape(lse)};
     if (!mt__shape_equal(&have[0], &shape) || !mt__shape_equal(&have[1], &shape) ||
         !mt__shape_equal(&have[2], &rows) || grad->dtype != qkv[0]->dtype ||
-        out->dtype != grad->dtype || lse->dtype != grad->dtype) {
+        out->dtype != grad->dtype ||
+        (lse->dtype != grad->dtype && lse->dtype != mt__sums_type((mt_dtype)grad->dtype))) {
         return mtb_fail(MT_ERUNTIME,
                         "%s(): grad_out, out and logsumexp do not belong to query and value",
                         mt__op_name(call));

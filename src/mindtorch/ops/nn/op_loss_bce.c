@@ -78,14 +78,8 @@ static int extremes(mt__call *call, mt_tensor *tensor, double values[2])
         };
         MT_TRY(mt__kernel(call, &args));
     }
-    if (tensor->dtype == MT_DTYPE_F64) {
-        return mt_tensor_read(out, values, 2 * sizeof(double));
-    }
-    float narrow[2];
-    MT_TRY(mt_tensor_read(out, narrow, sizeof(narrow)));
-    values[0] = (double)narrow[0];
-    values[1] = (double)narrow[1];
-    return MT_OK;
+    MT_TRY(mt__converted(call, out, MT_DTYPE_F64, &out));
+    return mt_tensor_read(out, values, 2 * sizeof(double));
 }
 
 /* As torch: a probability outside [0, 1] is an error, NaN too. It has to read the data. */

@@ -11,7 +11,7 @@
 
 int mt__need_real(const mt__call *call, mt_dtype dtype)
 {
-    if (dtype == MT_DTYPE_F32 || dtype == MT_DTYPE_F64) {
+    if (mt_dtype_category(dtype) == MT_CATEGORY_REAL) {
         return MT_OK;
     }
     return mtb_fail(MT_ENOTSUP, "\"%s\" not implemented for '%s'", mt__op_name(call),

@@ -17,13 +17,6 @@ static int read_truth(mt__call *call, mt_tensor *truth)
     return mt_item(*all, &call->results[0]);
 }
 
-/* float16 and bfloat16 are compared as float32. */
-static int comparable(mt__call *call, mt_tensor *tensor, mt_tensor **out)
-{
-    bool half = tensor->dtype == MT_DTYPE_F16 || tensor->dtype == MT_DTYPE_BF16;
-    return mt__converted(call, tensor, half ? MT_DTYPE_F32 : (mt_dtype)tensor->dtype, out);
-}
-
 int mt__run_equal(mt__call *call)
 {
     mt_tensor *self = call->args[0].of.tensor;
@@ -38,8 +31,6 @@ int mt__run_equal(mt__call *call)
         return MT_OK;
     }
     mt_tensor **same = mt__temp(call);
-    MT_TRY(comparable(call, self, &self));
-    MT_TRY(comparable(call, other, &other));
     MT_TRY(mt_eq(self, other, same));
     return read_truth(call, *same);
 }
@@ -96,8 +87,6 @@ static int run_isclose(mt__call *call)
         dtype = MT_DTYPE_F32;
     }
     mt_tensor *near = NULL;
-    MT_TRY(comparable(call, self, &self));
-    MT_TRY(comparable(call, other, &other));
     MT_TRY(find_equal(call, self, other, mt__arg_bool(call, 4)));
     if (mt__arg_real(call, 2) == 0.0 && mt__arg_real(call, 3) == 0.0) {
         return MT_OK;

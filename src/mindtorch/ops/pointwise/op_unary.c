@@ -68,7 +68,7 @@ static int run_unary(mt__call *call, const unary *u)
 {
     mt_tensor *self = call->args[0].of.tensor;
     mt_dtype dtype = (mt_dtype)self->dtype;
-    bool real = dtype == MT_DTYPE_F32 || dtype == MT_DTYPE_F64;
+    bool real = mt_dtype_category(dtype) == MT_CATEGORY_REAL;
     if (MT_LIKELY(real && self->contiguous && u->manner != TRUTH)) {
         return run_plain(call, u->code, self);
     }
@@ -317,7 +317,6 @@ static int run_clamp(mt__call *call, uint32_t lower, uint32_t upper, const char 
     if (dtype == MT_DTYPE_BOOL) {
         return mt__refuse_type(kernel, dtype);
     }
-    MT_TRY(mt__need_computable(call, dtype));
     mt_dtype own = (mt_dtype)call->args[0].of.tensor->dtype;
     if (mt__is_in_place(call) && mt_dtype_category(dtype) > mt_dtype_category(own)) {
         return mtb_fail(MT_ERUNTIME, "result type %s can't be cast to the desired output type %s",

@@ -332,7 +332,6 @@ int mt__pointwise_run(mt__call *call, const mt__pointwise *what)
 {
     work w;
     mt_tensor *out = NULL;
-    MT_TRY(mt__need_computable(call, what->compute));
     MT_TRY(take_operands(call, what, &w));
     if (!mt__is_in_place(call)) {
         /* The layout is what the operands had before they were converted. */

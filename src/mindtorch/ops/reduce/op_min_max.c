@@ -42,7 +42,6 @@ static int reduce_extreme(mt__call *call, bool largest, uint32_t mask, bool keep
 {
     mt_tensor *self = call->args[0].of.tensor;
     mt_dtype dtype = (mt_dtype)self->dtype;
-    MT_TRY(mt__need_computable(call, dtype));
     return mt__reduction_result(call, code_for(dtype, largest), self, dtype, mask, keepdim,
                                 mt_int(0));
 }
@@ -137,7 +136,6 @@ static int run_with_places(mt__call *call, bool largest)
     uint32_t dim = 0;
     MT_TRY(mt__wrap_dim(mt__arg_int(call, 1), self->n_dims, &dim));
     MT_TRY(check_dims(call, self, 1U << dim));
-    MT_TRY(mt__need_computable(call, dtype));
     mt__shape shape = mt__reduced_shape(self, 1U << dim, mt__arg_bool(call, 2));
     mt_tensor *values = NULL;
     mt_tensor *indices = NULL;
@@ -191,7 +189,6 @@ static int run_place(mt__call *call, bool largest)
     if (dtype == MT_DTYPE_BOOL) {
         return mtb_fail(MT_ERUNTIME, "%s(): does not support bool input", mt__op_name(call));
     }
-    MT_TRY(mt__need_computable(call, dtype));
     bool all = !mt__arg_given(call, 1);
     if (all && self->numel == 0) {
         return mtb_fail(MT_EINDEX,

@@ -54,7 +54,6 @@ int mt__run_linalg_vector_norm(mt__call *call)
                         "Got %s",
                         mt__type_title(dtype));
     }
-    MT_TRY(mt__need_computable(call, dtype));
     MT_TRY(mt__reduced_dims(call, 2, self, &mask));
     bool all = call->args[2].kind == MT_KIND_NONE || call->args[2].count == 0;
     if ((p < 0 || isinf(p)) && mt__reduced_count(self, mask) == 0) {
@@ -105,7 +104,6 @@ int mt__run_logsumexp(mt__call *call)
     mt_dtype dtype = mt__to_floating((mt_dtype)self->dtype);
     uint32_t mask = 0;
     MT_TRY(mt__reduced_dims(call, 1, self, &mask));
-    MT_TRY(mt__need_computable(call, dtype));
     MT_TRY(mt__converted(call, self, dtype, &self));
     return mt__reduction_result(call, MT_REDUCE_LOGSUMEXP, self, dtype, mask, mt__arg_bool(call, 2),
                                 mt_real(-INFINITY));

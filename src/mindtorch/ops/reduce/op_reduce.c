@@ -23,7 +23,6 @@ static int reduce_as(mt__call *call, mt_reduce code, mt_dtype dtype, uint32_t ma
                      mt_scalar of_nothing)
 {
     mt_tensor *self = call->args[0].of.tensor;
-    MT_TRY(mt__need_computable(call, dtype));
     MT_TRY(mt__converted(call, self, dtype, &self));
     if (dtype == MT_DTYPE_BOOL) {
         code = code == MT_REDUCE_SUM ? MT_REDUCE_ANY : MT_REDUCE_ALL;
@@ -81,7 +80,6 @@ static int run_var(mt__call *call, uint16_t code, bool with_mean)
         return mtb_fail(MT_ERUNTIME, "%s only support floating point and complex dtypes",
                         with_mean ? "var_mean" : "std and var");
     }
-    MT_TRY(mt__need_computable(call, (mt_dtype)self->dtype));
     MT_TRY(mt__reduced_dims(call, 1, self, &mask));
     mt__shape shape = mt__reduced_shape(self, mask, mt__arg_bool(call, 2));
     mt_scalar correction = mt_real(mt__arg_real(call, 3));
@@ -113,9 +111,6 @@ static int run_truth(mt__call *call, mt_reduce code, bool of_nothing)
     if (call->args[1].kind != MT_KIND_INTS || call->args[1].count > 0) {
         MT_TRY(mt__reduced_dims(call, 1, self, &mask));
     }
-    if (self->dtype == MT_DTYPE_F16 || self->dtype == MT_DTYPE_BF16) {
-        MT_TRY(mt__converted(call, self, MT_DTYPE_F32, &self));
-    }
     if (self->dtype != MT_DTYPE_U8) {
         return mt__reduction_result(call, code, self, MT_DTYPE_BOOL, mask, keepdim,
                                     mt_bool(of_nothing));
@@ -143,9 +138,6 @@ int mt__run_count_nonzero(mt__call *call)
     mt_tensor *self = call->args[0].of.tensor;
     uint32_t mask = 0;
     MT_TRY(mt__reduced_dims(call, 1, self, &mask));
-    if (self->dtype == MT_DTYPE_F16 || self->dtype == MT_DTYPE_BF16) {
-        MT_TRY(mt__converted(call, self, MT_DTYPE_F32, &self));
-    }
     return mt__reduction_result(call, MT_REDUCE_COUNT_NONZERO, self, MT_DTYPE_I64, mask, false,
                                 mt_int(0));
 }
@@ -158,7 +150,6 @@ static int run_running(mt__call *call, mt_kernel kernel)
     mt_dtype dtype = sum_dtype(call, 2, self);
     uint32_t dim = 0;
     MT_TRY(mt__wrap_dim(mt__arg_int(call, 1), self->n_dims, &dim));
-    MT_TRY(mt__need_computable(call, dtype));
     if (dtype == MT_DTYPE_BOOL) {
         return mt__refuse_type(kernel == MT_KERNEL_CUMSUM ? "cumsum_out_cpu" : "cumprod_out_cpu",
                                dtype);

@@ -148,7 +148,6 @@ int mt__run_unfold_backward(mt__call *call)
         return lay_grad(call, out, &g);
     }
     MT_TRY(check_grad(call, grad, &g));
-    MT_TRY(mt__need_computable(call, (mt_dtype)grad->dtype));
     return add_windows(call, out, &g, dim);
 }
 
@@ -303,7 +302,6 @@ int mt__run_as_strided_backward(mt__call *call)
     const mt__view_geometry *counted = mt__arg_bool(call, 7) ? &view : &input;
     bool divide = !mt__geometry_is_apart(counted->sizes, counted->strides, counted->n_dims);
     if (!apart || divide) {
-        MT_TRY(mt__need_computable(call, (mt_dtype)grad->dtype));
     }
     if (apart) {
         MT_TRY(temp_view(call, flat, &view, &laid));

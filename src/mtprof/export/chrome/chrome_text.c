@@ -207,6 +207,13 @@ static unsigned category_index(const mtprof__event *event)
     }
 }
 
+/* Functions of CUDA's driver are called cuLaunchKernel, those of its runtime cudaLaunchKernel. */
+static bool is_driver_call(mtprof_text name)
+{
+    return name.length > 2 && name.bytes[0] == 'c' && name.bytes[1] == 'u' &&
+           name.bytes[2] >= 'A' && name.bytes[2] <= 'Z';
+}
+
 const char *mtprof__chrome_category(const mtprof__chrome *chrome, const mtprof__event *event)
 {
     static const char *const torch[CATEGORY_COUNT] = {
@@ -219,7 +226,10 @@ const char *mtprof__chrome_category(const mtprof__chrome *chrome, const mtprof__
         return mindtorch[index];
     }
     const char *type = chrome->job->info.device_type;
-    return index == 2 && type != NULL && strcmp(type, "CUDA") == 0 ? "cuda_runtime" : torch[index];
+    if (index != 2 || type == NULL || strcmp(type, "CUDA") != 0) {
+        return torch[index];
+    }
+    return is_driver_call(event->name_text) ? "cuda_driver" : "cuda_runtime";
 }
 
 void mtprof__chrome_write_head(mtb_writer *writer, const mtprof__chrome *chrome, const char *phase,

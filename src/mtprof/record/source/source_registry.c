@@ -333,11 +333,13 @@ static void join_recording(mtprof_source *source, const struct joining *to)
             push_pair(source);
         }
     }
-    char message[256] = "";
+    char message[512] = "";
     if (status != MTPROF_OK) {
         detach_source(source, to->recording); /* left out: what it pushes comes too late */
-        snprintf(message, sizeof message, "source %.100s does not take part: %s", source->ops.name,
-                 mtprof_status_text(status));
+        const char *why =
+            source->ops.trouble != NULL ? source->ops.trouble(source->ops.context) : NULL;
+        snprintf(message, sizeof message, "source %.100s does not take part: %.380s",
+                 source->ops.name, why != NULL ? why : mtprof_status_text(status));
         mtprof__put_warning(to->recording, message);
     }
     pthread_mutex_unlock(&source->calling);

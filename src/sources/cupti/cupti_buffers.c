@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Buffers that CUPTI fills with records, and the thread that reads them.
+ *
+ *     CUPTI needs one ─► wanted ─► filled ─► done ─► kept ─► read in rounds, by start ─► wanted
+ *
+ *   CB1  CUPTI has a buffer for each thread that launches, and gives it back when it is full or
+ *        when it is asked to. A round asks for all of them, and reports what they hold in order of
+ *        its start: work of one stream is reported in order, whoever launched it.
+ *   CB2  There are at most 64 buffers of 2 MiB, some 600,000 records. A round is made twice a
+ *        second, or when a quarter of them is full. Without a free one CUPTI drops records, and
+ *        counts them.
+ */
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "sources/cupti/cupti_impl.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    BUFFER_BYTES = 2 << 20,
+    MOST_BUFFERS = 64,
+    EAGER = MOST_BUFFERS / 4,
+    ROUND_NS = 500000000
+};
+
+typedef struct filled {
+    uint8_t *bytes;
+    size_t used;
+} filled;
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint8_t *unused[MOST_BUFFERS];
+    filled kept[MOST_BUFFERS];
+    uint32_t n_unused, n_kept;
+    uint32_t count; /* that exist */
+    bool reading, leave;
+    pthread_t reader;
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static mtprof_source *serving; /* atomic */
+
+/* ---- what CUPTI calls ---- */
+
+void cp__on_buffer_wanted(uint8_t **out, size_t *bytes, size_t *most_records)
+{
+    pthread_mutex_lock(&pool.lock);
+    uint8_t *taken = pool.n_unused > 0 ? pool.unused[--pool.n_unused] : NULL;
+    bool make = taken == NULL && pool.count < MOST_BUFFERS;
+    pool.count += make;
+    pthread_mutex_unlock(&pool.lock);
+    if (make) {
+        taken = mtb_aligned_take(BUFFER_BYTES);
+        if (taken == NULL) {
+            pthread_mutex_lock(&pool.lock);
+            pool.count--;
+            pthread_mutex_unlock(&pool.lock);
+        }
+    }
+    *out = taken;
+    *bytes = taken != NULL ? BUFFER_BYTES : 0;
+    *most_records = 0; /* as many as fit */
+}
+
+void cp__on_buffer_done(void *context, uint32_t stream, uint8_t *bytes, size_t size, size_t used)
+{
+    (void)size;
+    size_t dropped = 0;
+    if (bytes != NULL) {
+        pthread_mutex_lock(&pool.lock);
+        pool.kept[pool.n_kept++] = (filled){bytes, used};
+        if (pool.n_kept >= EAGER) {
+            pthread_cond_signal(&pool.changed);
+        }
+        pthread_mutex_unlock(&pool.lock);
+    }
+    if (cp__cuda.dropped(context, stream, &dropped) == CP_OK && dropped > 0) {
+        cp__add(&cp__count.dropped, dropped);
+        mtprof_push_lost(__atomic_load_n(&serving, __ATOMIC_ACQUIRE), dropped);
+    }
+}
+
+/* ---- a round ---- */
+
+typedef struct entry {
+    uint64_t start;
+    const void *record;
+} entry;
+
+/* Merges two ordered halves of `from` into `to`. */
+static void merge(const entry *from, size_t n_left, size_t n, entry *to)
+{
+    size_t left = 0;
+    size_t right = n_left;
+    for (size_t i = 0; i < n; i++) {
+        bool take_left = right == n || (left < n_left && from[left].start <= from[right].start);
+        to[i] = from[take_left ? left++ : right++];
+    }
+}
+
+/* Orders `items` by start, keeping the order of equal ones. What is in order already, as a thread's
+ * records are, takes one look. */
+static void order(entry *items, entry *room, size_t n)
+{
+    bool ordered = true;
+    for (size_t i = 1; i < n && ordered; i++) {
+        ordered = items[i - 1].start <= items[i].start;
+    }
+    if (ordered) {
+        return;
+    }
+    order(items, room, n / 2);
+    order(items + n / 2, room, n - n / 2);
+    merge(items, n / 2, n, room);
+    memcpy(items, room, n * sizeof *items);
+}
+
+typedef struct record_list {
+    entry *items;
+    size_t n, capacity;
+} record_list;
+
+/* The records of a buffer; what there is no memory for is reported as it comes. */
+static void collect(mtprof_source *source, const filled *buffer, record_list *list)
+{
+    void *record = NULL;
+    while (buffer->used > 0 &&
+           cp__cuda.next_record(buffer->bytes, buffer->used, &record) == CP_OK) {
+        entry found = {cp__record_start(record), record};
+        if (!mtb_append(list->items, list->n, list->capacity, &found)) {
+            cp__read_record(source, record);
+        }
+    }
+}
+
+void cp__buffers_read(void)
+{
+    mtprof_source *source = __atomic_load_n(&serving, __ATOMIC_ACQUIRE);
+    filled kept[MOST_BUFFERS];
+    record_list list = {NULL, 0, 0};
+    pthread_mutex_lock(&pool.lock);
+    uint32_t n = pool.n_kept;
+    memcpy(kept, pool.kept, n * sizeof kept[0]);
+    pool.n_kept = 0;
+    pthread_mutex_unlock(&pool.lock);
+    for (uint32_t i = 0; i < n; i++) {
+        collect(source, &kept[i], &list);
+    }
+    entry *room = mtb_resize(NULL, list.n + 1, sizeof *room);
+    if (room != NULL) {
+        order(list.items, room, list.n);
+    }
+    for (size_t i = 0; i < list.n; i++) {
+        cp__read_record(source, list.items[i].record);
+    }
+    mtb_free(room);
+    mtb_free(list.items);
+    pthread_mutex_lock(&pool.lock);
+    for (uint32_t i = 0; i < n; i++) {
+        pool.unused[pool.n_unused++] = kept[i].bytes;
+    }
+    pthread_mutex_unlock(&pool.lock);
+}
+
+/* ---- the thread ---- */
+
+static struct timespec next_round(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_nsec += ROUND_NS;
+    t.tv_sec += t.tv_nsec / 1000000000;
+    t.tv_nsec %= 1000000000;
+    return t;
+}
+
+static void *read_rounds(void *argument)
+{
+    (void)argument;
+    pthread_mutex_lock(&pool.lock);
+    while (!pool.leave) {
+        struct timespec until = next_round();
+        int status = 0;
+        while (!pool.leave && pool.n_kept < EAGER && status == 0) {
+            status = pthread_cond_timedwait(&pool.changed, &pool.lock, &until);
+        }
+        pthread_mutex_unlock(&pool.lock);
+        (void)cp__cuda.flush(0);
+        cp__buffers_read();
+        pthread_mutex_lock(&pool.lock);
+    }
+    pthread_mutex_unlock(&pool.lock);
+    return NULL;
+}
+
+void cp__buffers_begin(mtprof_source *source)
+{
+    __atomic_store_n(&serving, source, __ATOMIC_RELEASE);
+    pool.leave = false;
+    /* Without the thread all is read at the end, as far as the buffers go. */
+    pool.reading = pool.reading || pthread_create(&pool.reader, NULL, read_rounds, NULL) == 0;
+}
+
+void cp__buffers_end(void)
+{
+    if (!pool.reading) {
+        return;
+    }
+    pthread_mutex_lock(&pool.lock);
+    pool.leave = true;
+    pthread_cond_signal(&pool.changed);
+    pthread_mutex_unlock(&pool.lock);
+    pthread_join(pool.reader, NULL);
+    pool.reading = false;
+}
+
+void cp__buffers_trim(void)
+{
+    uint8_t *unused[MOST_BUFFERS];
+    pthread_mutex_lock(&pool.lock);
+    uint32_t n = pool.n_unused;
+    memcpy(unused, pool.unused, n * sizeof unused[0]);
+    pool.n_unused = 0;
+    pool.count -= n;
+    pthread_mutex_unlock(&pool.lock);
+    for (uint32_t i = 0; i < n; i++) {
+        mtb_free(unused[i]);
+    }
+}
+
+void cp__buffers_after_fork(void)
+{
+    pool.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    pool.changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    pool.reading = false;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * libmtprof_cupti: from CUPTI's callbacks and records to scopes and device work of libmtprof.
+ *
+ *     a call of CUDA  ─► cupti_calls.c    enter: scope begins; its launch key is noted under the
+ *        (any thread)                       call's correlation id (cupti_joins.c)
+ *                                         exit: scope ends
+ *     the GPU is done ─► cupti_buffers.c  buffers of records from CUPTI, read by a thread of ours
+ *                          └► cupti_records.c   record ─► key by its correlation id ─► activity
+ *                               names: cupti_names.c, devices: cupti_devices.c
+ *     a recording begins, ends ─► cupti_source.c: takes CUPTI, waits for the GPU, lets CUPTI go
+ *
+ *   CU1  Device work is joined to its call by the correlation id that CUPTI gives to both, never by
+ *        time. Host times are those of our own scopes.
+ *   CU2  Nothing of CUPTI is used outside of a recording: when it ends, CUPTI is detached
+ *        (cuptiFinalize) from the exit of a call of CUDA, the place that its manual names.
+ *   CU3  No wait has no limit. What does not come in time is counted.
+ *   CU4  Code of this library is never unloaded (nodelete): a thread of CUPTI may be in it.
+ *   CU5  A callback does not call CUPTI or CUDA, but for the number of a graph's node, the question
+ *        whether a stream captures, and CU2; it waits for no lock that is held while CUPTI is
+ *        called.
+ */
+#ifndef SOURCES_CUPTI_CUPTI_IMPL_H
+#define SOURCES_CUPTI_CUPTI_IMPL_H
+
+#include "sources/cupti/cupti_abi.h"
+
+#include <mtprof/cupti.h>
+#include <mtprof/source.h>
+#include <mtprof/trace.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- cupti_library.c ---- */
+
+/* The functions of libcupti and libcuda, by their symbols. All return 0 when they work. */
+typedef struct cp__library {
+    int (*version)(uint32_t *version);
+    int (*subscribe)(void **subscriber, cp__callback *callback, void *user);
+    int (*unsubscribe)(void *subscriber);
+    int (*enable_callback)(uint32_t enable, void *subscriber, uint32_t domain, uint32_t id);
+    int (*callback_name)(uint32_t domain, uint32_t id, const char **name);
+    int (*enable)(uint32_t kind);
+    int (*disable)(uint32_t kind);
+    int (*register_buffers)(cp__buffer_wanted *wanted, cp__buffer_done *done);
+    int (*register_clock)(uint64_t (*clock)(void));
+    int (*next_record)(uint8_t *buffer, size_t used, void **record);
+    int (*dropped)(void *context, uint32_t stream, size_t *count);
+    int (*flush)(uint32_t flags);
+    int (*finalize)(void);
+    int (*result_text)(int result, const char **text);
+    int (*node_number)(void *node, uint64_t *number);
+
+    int (*driver_version)(int *version); /* the call from whose exit CUPTI is detached */
+    int (*device_count)(int *count);
+    int (*device_name)(char *name, int bytes, int device);
+    int (*device_memory)(size_t *bytes, int device);
+    int (*device_attribute)(int *value, int attribute, int device);
+    int (*context_push)(void *context);
+    int (*context_pop)(void **context);
+    int (*context_wait)(void);
+    int (*stream_captures)(void *stream, int *status);
+} cp__library;
+
+extern cp__library cp__cuda;
+
+/* Where libcupti was found, and what it is. */
+typedef struct cp__found {
+    uint32_t version;
+    char path[1024];
+} cp__found;
+
+/* ENOTSUP: the message says what is missing. */
+int cp__library_open(cp__found *found);
+
+/* ---- cupti_joins.c ---- */
+
+/* Makes the table; false: no memory. */
+bool cp__joins_init(void);
+
+/* The call with this correlation id has this launch key. */
+void cp__join_put(uint32_t correlation, uint64_t key);
+
+/* The key of the call; 0: it was not seen, or too long ago. */
+uint64_t cp__join_find(uint32_t correlation);
+
+/* ---- cupti_calls.c ---- */
+
+/* Finds the callbacks' numbers by their names. */
+void cp__calls_init(void);
+
+/* Asks for the callbacks; a result of CUPTI. */
+int cp__calls_enable(void *subscriber);
+
+/* From here on calls are those of a new recording: what was open in the last one is forgotten. */
+void cp__calls_begin(void);
+
+/* The callback. */
+void cp__on_call(void *user, uint32_t domain, uint32_t id, const void *data);
+
+/* The next exit of a call detaches CUPTI; whether that has happened, and with which result. */
+void cp__detach_at_exit(bool wanted);
+bool cp__detached(int *result);
+
+/* The callback to detach from. */
+uint32_t cp__detach_call(void);
+
+/* Contexts that calls were made in, at most `room`; how many. */
+uint32_t cp__contexts(void **out, uint32_t room);
+
+/* After a fork there are none. */
+void cp__calls_after_fork(void);
+
+/* ---- cupti_buffers.c ---- */
+
+cp__buffer_wanted cp__on_buffer_wanted;
+cp__buffer_done cp__on_buffer_done;
+
+/* Between these two a thread reads what CUPTI gives back, for the source. */
+void cp__buffers_begin(mtprof_source *source);
+void cp__buffers_end(void);
+
+/* Reads what CUPTI has given back. */
+void cp__buffers_read(void);
+
+/* Frees the buffers that nobody uses. */
+void cp__buffers_trim(void);
+void cp__buffers_after_fork(void);
+
+/* ---- cupti_records.c ---- */
+
+/* Counts of mtprof_cupti_info; atomic. */
+typedef struct cp__counts {
+    uint64_t records, unreadable, dropped, unjoined, waits_failed;
+} cp__counts;
+
+extern cp__counts cp__count;
+
+static inline void cp__add(uint64_t *count, uint64_t more)
+{
+    __atomic_add_fetch(count, more, __ATOMIC_RELAXED);
+}
+
+/* When the work of a record began. */
+uint64_t cp__record_start(const void *record);
+
+/* A record of a buffer to an activity. */
+void cp__read_record(mtprof_source *source, const void *record);
+
+/* ---- cupti_names.c ---- */
+
+/* The name of a kernel for people; the mangled one where nothing in the process can say it. Valid
+ * until the process ends. */
+const char *cp__kernel_name(const char *mangled);
+
+/* The string id of "[1, 2, 3]". 0: there are too many different ones. */
+uint32_t cp__list_id(const int32_t values[3]);
+
+/* Whether names stay mangled. */
+bool cp__names_are_raw(void);
+
+void cp__names_after_fork(void);
+
+/* ---- cupti_devices.c ---- */
+
+typedef struct cp__device {
+    int processors, warp;
+    int threads, blocks, registers, shared; /* a processor has */
+    int shared_reserved;                    /* of each block's shared memory */
+} cp__device;
+
+/* NULL: not known. */
+const cp__device *cp__device_of(uint32_t number);
+
+/* deviceProperties of a Chrome trace, as mtprof_source_ops.describe. */
+size_t cp__describe(char *json, size_t room);
+
+/* How much of a processor a kernel can fill, in percent, were its blocks spread evenly. */
+double cp__occupancy(const cp__device *device, const cp__kernel *kernel);
+
+/* Waits until the GPU has done all work of these contexts; false: not within the time. */
+bool cp__wait_for_work(void *const *contexts, uint32_t count, uint64_t timeout_ns);
+
+#endif /* SOURCES_CUPTI_CUPTI_IMPL_H */

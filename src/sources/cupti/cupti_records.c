@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * CUPTI's records to activities of libmtprof, with torch's names and keys.
+ *
+ *   CV1  A record is used only if its times and its device make sense: what we do not know the
+ *        layout of is counted and left out.
+ */
+#include "base/compiler.h"
+#include "sources/cupti/cupti_impl.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+cp__counts cp__count;
+
+enum {
+    MOST_DEVICES = 1024,
+    NO_STREAM = 0xFFFFFFFFu /* of a wait for the whole context */
+};
+
+/* ---- keys of metadata ---- */
+
+enum meta_key {
+    KEY_CONTEXT,
+    KEY_REGISTERS,
+    KEY_SHARED,
+    KEY_BLOCKS,
+    KEY_WARPS,
+    KEY_GRID,
+    KEY_BLOCK,
+    KEY_OCCUPANCY,
+    KEY_GRAPH_NODE,
+    KEY_COUNT
+};
+
+static uint32_t keys[KEY_COUNT];
+static pthread_once_t keys_once = PTHREAD_ONCE_INIT;
+
+static void make_keys(void)
+{
+    static const char *const texts[KEY_COUNT] = {
+        [KEY_CONTEXT] = "context",
+        [KEY_REGISTERS] = "registers per thread",
+        [KEY_SHARED] = "shared memory",
+        [KEY_BLOCKS] = "blocks per SM",
+        [KEY_WARPS] = "warps per SM",
+        [KEY_GRID] = "grid",
+        [KEY_BLOCK] = "block",
+        [KEY_OCCUPANCY] = "est. achieved occupancy %",
+        [KEY_GRAPH_NODE] = "graph node id",
+    };
+    for (size_t i = 0; i < KEY_COUNT; i++) {
+        keys[i] = mtprof_intern(texts[i], strlen(texts[i]));
+    }
+}
+
+typedef struct meta_list {
+    mtprof_activity_meta items[KEY_COUNT];
+    uint32_t count;
+} meta_list;
+
+static void add(meta_list *list, enum meta_key key, uint32_t type, uint64_t value)
+{
+    list->items[list->count++] = (mtprof_activity_meta){keys[key], type, value};
+}
+
+static void add_real(meta_list *list, enum meta_key key, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    add(list, key, MTPROF_META_REAL, bits);
+}
+
+/* ---- what all have ---- */
+
+typedef struct common {
+    uint64_t start, end;
+    uint32_t device, context, stream, correlation;
+    uint64_t graph_node;
+} common;
+
+#define COMMON(record)                                                             \
+    ((common){(record)->start, (record)->end, (record)->device, (record)->context, \
+              (record)->stream, (record)->correlation, (record)->graph_node})
+
+/* CV1 */
+static bool makes_sense(const common *c)
+{
+    bool good = c->start != 0 && c->end >= c->start && c->device < MOST_DEVICES;
+    if (!good) {
+        cp__add(&cp__count.unreadable, 1);
+    }
+    return good;
+}
+
+static void push(mtprof_source *source, uint32_t kind, const char *name, const common *c,
+                 uint64_t bytes, meta_list *meta)
+{
+    mtprof_activity activity = {
+        .struct_size = sizeof activity,
+        .kind = kind,
+        .name = name,
+        .name_length = strlen(name),
+        .start = c->start,
+        .end = c->end,
+        .launch_key = cp__join_find(c->correlation),
+        .device = c->device,
+        .queue = c->stream,
+        .correlation = c->correlation,
+        .bytes = bytes,
+        .meta = meta->items,
+    };
+    if (c->graph_node != 0) {
+        add(meta, KEY_GRAPH_NODE, MTPROF_META_UINT, c->graph_node);
+    }
+    activity.n_meta = meta->count;
+    cp__add(&cp__count.records, 1);
+    cp__add(&cp__count.unjoined, activity.launch_key == 0);
+    mtprof_push_activity(source, &activity);
+}
+
+/* ---- the kinds ---- */
+
+static void read_kernel(mtprof_source *source, const cp__kernel *kernel)
+{
+    common c = COMMON(kernel);
+    if (!makes_sense(&c)) {
+        return;
+    }
+    meta_list meta = {.count = 0};
+    add(&meta, KEY_CONTEXT, MTPROF_META_UINT, c.context);
+    add(&meta, KEY_REGISTERS, MTPROF_META_UINT, kernel->registers);
+    add(&meta, KEY_SHARED, MTPROF_META_INT,
+        (uint64_t)((int64_t)kernel->static_shared + kernel->dynamic_shared));
+    const cp__device *device = cp__device_of(c.device);
+    if (device != NULL) {
+        double blocks = (double)kernel->grid[0] * kernel->grid[1] * kernel->grid[2];
+        double threads = (double)kernel->block[0] * kernel->block[1] * kernel->block[2];
+        double spread = blocks / device->processors;
+        add_real(&meta, KEY_BLOCKS, spread);
+        add_real(&meta, KEY_WARPS, device->warp > 0 ? spread * threads / device->warp : 0);
+    }
+    uint32_t grid = cp__list_id(kernel->grid);
+    uint32_t block = cp__list_id(kernel->block);
+    if (grid != 0 && block != 0) {
+        add(&meta, KEY_GRID, MTPROF_META_STRING, grid);
+        add(&meta, KEY_BLOCK, MTPROF_META_STRING, block);
+    }
+    if (device != NULL) {
+        add(&meta, KEY_OCCUPANCY, MTPROF_META_UINT,
+            (uint64_t)(cp__occupancy(device, kernel) + 0.5));
+    }
+    push(source, MTPROF_ACTIVITY_KERNEL,
+         kernel->name != NULL ? cp__kernel_name(kernel->name) : "unknown kernel", &c, 0, &meta);
+}
+
+static const char *memory_name(uint32_t kind)
+{
+    static const char *const names[] = {"Unknown", "Pageable", "Pinned",        "Device",
+                                        "Array",   "Managed",  "Device Static", "Managed Static"};
+    return kind < MT_COUNT(names) ? names[kind] : "Unknown";
+}
+
+static void push_copy(mtprof_source *source, const common *c, uint32_t kind, uint32_t from,
+                      uint32_t to, uint64_t bytes)
+{
+    static const char *const directions[] = {"Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
+                                             "AtoD",    "DtoA", "DtoD", "HtoH", "PtoP"};
+    char name[64];
+    meta_list meta = {.count = 0};
+    snprintf(name, sizeof name, "Memcpy %s (%s -> %s)",
+             directions[kind < MT_COUNT(directions) ? kind : 0], memory_name(from),
+             memory_name(to));
+    add(&meta, KEY_CONTEXT, MTPROF_META_UINT, c->context);
+    push(source, MTPROF_ACTIVITY_COPY, name, c, bytes, &meta);
+}
+
+static void read_copy(mtprof_source *source, const cp__copy *copy)
+{
+    common c = COMMON(copy);
+    if (makes_sense(&c)) {
+        push_copy(source, &c, copy->copy_kind, copy->from_kind, copy->to_kind, copy->bytes);
+    }
+}
+
+static void read_peer_copy(mtprof_source *source, const cp__peer_copy *copy)
+{
+    common c = COMMON(copy);
+    if (makes_sense(&c)) {
+        push_copy(source, &c, copy->copy_kind, copy->from_kind, copy->to_kind, copy->bytes);
+    }
+}
+
+static void read_set(mtprof_source *source, const cp__set *set)
+{
+    common c = COMMON(set);
+    char name[64];
+    if (!makes_sense(&c)) {
+        return;
+    }
+    meta_list meta = {.count = 0};
+    snprintf(name, sizeof name, "Memset (%s)", memory_name(set->memory_kind));
+    add(&meta, KEY_CONTEXT, MTPROF_META_UINT, c.context);
+    push(source, MTPROF_ACTIVITY_SET, name, &c, set->bytes, &meta);
+}
+
+/* A wait has no device; contexts are numbered as they are made, one a device in most programs. That
+ * of the last work in the context is the one. */
+enum {
+    CONTEXTS = 256
+};
+static uint32_t context_devices[CONTEXTS]; /* atomic */
+
+static void note_device(uint32_t context, uint32_t device)
+{
+    if (context < CONTEXTS) {
+        __atomic_store_n(&context_devices[context], device, __ATOMIC_RELAXED);
+    }
+}
+
+static void read_wait(mtprof_source *source, const cp__wait *wait)
+{
+    static const char *const names[] = {
+        [CP_SYNC_EVENT] = "Event Sync",
+        [CP_SYNC_STREAM_WAIT] = "Stream Wait Event",
+        [CP_SYNC_STREAM] = "Stream Sync",
+    };
+    if (wait->type >= MT_COUNT(names) || names[wait->type] == NULL || wait->stream == NO_STREAM) {
+        return; /* a wait for the context is no stream's: its call is a scope */
+    }
+    uint32_t device = wait->context < CONTEXTS
+                          ? __atomic_load_n(&context_devices[wait->context], __ATOMIC_RELAXED)
+                          : 0;
+    common c = {wait->start, wait->end, device, wait->context, wait->stream, wait->correlation, 0};
+    if (!makes_sense(&c)) {
+        return;
+    }
+    meta_list meta = {.count = 0};
+    add(&meta, KEY_CONTEXT, MTPROF_META_UINT, c.context);
+    push(source, MTPROF_ACTIVITY_SYNC, names[wait->type], &c, 0, &meta);
+}
+
+uint64_t cp__record_start(const void *record)
+{
+    uint32_t kind;
+    memcpy(&kind, record, sizeof kind);
+    switch (kind) {
+    case CP_KIND_KERNEL:
+    case CP_KIND_KERNEL_SERIAL: return ((const cp__kernel *)record)->start;
+    case CP_KIND_MEMCPY: return ((const cp__copy *)record)->start;
+    case CP_KIND_MEMCPY_PEER: return ((const cp__peer_copy *)record)->start;
+    case CP_KIND_MEMSET: return ((const cp__set *)record)->start;
+    case CP_KIND_SYNCHRONIZATION: return ((const cp__wait *)record)->start;
+    default: return 0;
+    }
+}
+
+void cp__read_record(mtprof_source *source, const void *record)
+{
+    uint32_t kind;
+    (void)pthread_once(&keys_once, make_keys);
+    memcpy(&kind, record, sizeof kind);
+    switch (kind) {
+    case CP_KIND_KERNEL:
+    case CP_KIND_KERNEL_SERIAL:
+        note_device(((const cp__kernel *)record)->context, ((const cp__kernel *)record)->device);
+        read_kernel(source, record);
+        break;
+    case CP_KIND_MEMCPY: read_copy(source, record); break;
+    case CP_KIND_MEMCPY_PEER: read_peer_copy(source, record); break;
+    case CP_KIND_MEMSET: read_set(source, record); break;
+    case CP_KIND_SYNCHRONIZATION: read_wait(source, record); break;
+    default: cp__add(&cp__count.unreadable, 1); break; /* not asked for */
+    }
+}

@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stock PyTorch on a GPU under mtprof.torch, compared with torch.profiler on the same programs.
+
+torch.profiler keeps CUPTI once it has run, so every case that compares runs ours first, in a process of its own.
+Durations are printed and judge nothing.
+"""
+import collections
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+
+LONG = os.environ.get("MT_LONG") == "1"
+
+
+def import_all():
+    global torch, mt, tp
+    import torch
+    import torch.profiler as tp
+    import mtprof.torch as mt
+
+
+def ours(**arguments):
+    return mt.profile(activities=[mt.ProfilerActivity.CPU, mt.ProfilerActivity.CUDA], **arguments)
+
+
+def theirs(**arguments):
+    return tp.profile(activities=[tp.ProfilerActivity.CPU, tp.ProfilerActivity.CUDA], **arguments)
+
+
+def trace(prof):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "trace.json")
+        prof.export_chrome_trace(path)
+        with open(path) as file:
+            return json.load(file)
+
+
+# ---- programs ----
+
+def cnn():
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 16, 3, padding=1), torch.nn.BatchNorm2d(16), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
+        torch.nn.Conv2d(16, 32, 3, padding=1), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(32 * 16 * 16, 10),
+    ).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    images, labels = torch.randn(8, 3, 32, 32), torch.randint(0, 10, (8,))
+
+    def step():
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(images.cuda()), labels.cuda())
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+    return step
+
+
+def gpt():
+    layer = torch.nn.TransformerEncoderLayer(64, 4, 128, dropout=0.0, batch_first=True, norm_first=True)
+    model = torch.nn.ModuleDict({
+        "embed": torch.nn.Embedding(100, 64), "blocks": torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False),
+        "head": torch.nn.Linear(64, 100)}).cuda()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    tokens = torch.randint(0, 100, (4, 32), device="cuda")
+    mask = torch.nn.Transformer.generate_square_subsequent_mask(32, device="cuda")
+
+    def step():
+        optimizer.zero_grad()
+        out = model["head"](model["blocks"](model["embed"](tokens), mask=mask, is_causal=True))
+        loss = torch.nn.functional.cross_entropy(out.flatten(0, 1), tokens.flatten())
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+    return step
+
+
+def work(document):
+    """[(name, op, duration)] of what the GPU did, in the order of the launches."""
+    events = document["traceEvents"]
+    calls = {e["args"]["correlation"]: e for e in events if e.get("cat") in ("cuda_runtime", "cuda_driver")}
+    ops = {e["args"]["External id"]: e["name"] for e in events
+           if e.get("cat") in ("cpu_op", "user_annotation") and "External id" in e.get("args", {})}
+    done = [e for e in events if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
+    done.sort(key=lambda e: (calls[e["args"]["correlation"]]["ts"], e["ts"]))
+    return [(e["name"], ops.get(e["args"].get("External id")), e["dur"], calls[e["args"]["correlation"]]["name"])
+            for e in done]
+
+
+def compare(make):
+    step = make()
+    for _ in range(3):
+        step()
+    both = []
+    for profile in (ours, theirs):
+        with profile() as prof:
+            for _ in range(3):
+                step()
+        both.append(work(trace(prof)))
+        if profile is ours:
+            assert prof.health().ok, prof.health()
+            assert mt.cuda_info().missing == "" and mt.cuda_info().unjoined == 0, mt.cuda_info()
+    mine, reference = both
+    assert collections.Counter(w[0] for w in mine) == collections.Counter(w[0] for w in reference), "other kernels"
+    differ = [(a, b) for a, b in zip(mine, reference) if (a[:2], a[3]) != (b[:2], b[3])]
+    assert not differ, f"{len(differ)} of {len(mine)} differ: {differ[:3]}"
+    times = collections.defaultdict(lambda: ([], []))
+    for side, items in enumerate(both):
+        for name, _, duration, _ in items:
+            times[name][side].append(duration)
+    ratios = sorted(statistics.median(a) / statistics.median(b) for a, b in times.values() if min(*a, *b) > 0)
+    print(f"{make.__name__}: {len(mine)} pieces of work equal; durations ours / theirs: least {ratios[0]:.3f}, "
+          f"median {statistics.median(ratios):.3f}, most {ratios[-1]:.3f}")
+
+
+# ---- cases: each in a process of its own ----
+
+def case_cnn():
+    compare(cnn)
+
+
+def case_gpt():
+    compare(gpt)
+
+
+def case_tracks():
+    """Work is on its stream's track in order, after its launch, with torch's arguments and arrows."""
+    step = cnn()
+    step()
+    with ours() as prof:
+        with mt.record_function("outer"):
+            step()
+    document = trace(prof)
+    events = document["traceEvents"]
+    assert document["deviceProperties"][0]["name"] == torch.cuda.get_device_name(0)
+    calls = {e["args"]["correlation"]: e for e in events if e.get("cat") in ("cuda_runtime", "cuda_driver")}
+    kernels = [e for e in events if e.get("cat") == "kernel"]
+    assert kernels
+    ends = collections.defaultdict(float)
+    for e in sorted(kernels, key=lambda e: e["ts"]):
+        args = e["args"]
+        assert "recorded_ts" not in args, "moved"
+        assert e["ts"] >= calls[args["correlation"]]["ts"]
+        assert e["ts"] >= ends[e["tid"]]
+        ends[e["tid"]] = e["ts"] + e["dur"] - 0.001
+        assert len(args["grid"]) == 3 and len(args["block"]) == 3 and 0 <= args["est. achieved occupancy %"] <= 100
+    starts, finishes = ([e["id"] for e in events if e.get("cat") == "ac2g" and e["ph"] == phase] for phase in "sf")
+    assert sorted(starts) == sorted(finishes) and len(starts) >= len(kernels)
+    assert [e["name"] for e in events if e.get("cat") == "gpu_user_annotation"].count("outer") == 1
+    rows = {row.key: row for row in prof.key_averages()}
+    assert rows["aten::cudnn_convolution"].self_device_time_total > 0
+
+
+def case_threads():
+    """Launches of 4 threads on 3 streams: every one has its work."""
+    import threading
+    count = 250_000 if LONG else 25_000
+    x = torch.ones(2, 2, device="cuda")
+    streams = [torch.cuda.Stream() for _ in range(3)]
+    torch.cuda.synchronize()
+
+    def run(number):
+        for i in range(count // 1000):
+            with torch.cuda.stream(streams[(number + i) % 3]):
+                for _ in range(1000):
+                    x + x
+    with ours() as prof:
+        threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    health, info = prof.health(), mt.cuda_info()
+    assert health.ok, health
+    assert info.records >= 4 * count and info.unjoined == 0 and info.dropped == 0, info
+    print(f"{4 * count} launches: {health}")
+
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def case_cycles():
+    x = torch.ones(2, 2, device="cuda")
+    sizes = []
+    for cycle in range(1000 if LONG else 200):
+        with ours() as prof:
+            x + x
+        assert prof.health().ok, prof.health()
+        assert mt.cuda_info().records == cycle + 1, mt.cuda_info()
+        assert not mt.cuda_info().running
+        sizes.append(resident() >> 10)
+    quarter = len(sizes) // 4
+    print(f"{len(sizes)} cycles: {sizes[quarter]} KiB resident after a quarter, {sizes[-1]} at the end")
+    assert sizes[-1] - sizes[quarter] < 32 << 10, sizes[::len(sizes) // 10]
+
+
+def case_in_flight():
+    """A recording that ends with work in flight waits for it."""
+    a = torch.randn(2048, 2048, device="cuda")
+    with ours() as prof:
+        for _ in range(2000):
+            a @ a
+    assert prof.health().ok, prof.health()
+    kernels = [e for e in prof.events() if e.device_type == mt.DeviceType.CUDA]
+    assert len(kernels) >= 2000, len(kernels)
+
+
+def case_schedule():
+    step = cnn()
+    seen = []
+    with ours(schedule=mt.schedule(wait=1, warmup=1, active=2, repeat=3),
+              on_trace_ready=lambda p: seen.append(len(work(trace(p))))) as prof:
+        for _ in range(12):
+            step()
+            prof.step()
+    assert len(seen) == 3 and min(seen) > 20, seen
+
+
+def case_waits():
+    a, b = torch.cuda.Stream(), torch.cuda.Stream()
+    x = torch.ones(1 << 20, device="cuda")
+    for wanted in (False, True):
+        with ours(experimental_config=mt._ExperimentalConfig(enable_cuda_sync_events=wanted)) as prof:
+            with torch.cuda.stream(a):
+                x + x
+                event = a.record_event()
+            with torch.cuda.stream(b):
+                b.wait_event(event)
+                x + x
+        names = {e["name"] for e in trace(prof)["traceEvents"] if e.get("cat") == "cuda_sync"}
+        assert ("Stream Wait Event" in names) == wanted, names
+
+
+def case_graph():
+    """Replays of a captured graph: every kernel is there, and captured launches are none."""
+    y = torch.randn(64, 64, device="cuda")
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            (y @ y).relu().sum()
+    torch.cuda.synchronize()
+    with ours() as prof:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            (y @ y).relu().sum()
+        for _ in range(10):
+            graph.replay()
+        torch.cuda.synchronize()
+    assert prof.health().ok, prof.health()
+    events = trace(prof)["traceEvents"]
+    launches = {e["args"]["correlation"] for e in events if e["name"] == "cudaGraphLaunch"}
+    replayed = [e for e in events if e.get("cat") == "kernel" and "graph node id" in e["args"]]
+    assert len(launches) == 10 and len(replayed) >= 30 and len(replayed) % 10 == 0, (len(launches), len(replayed))
+    assert {e["args"]["correlation"] for e in replayed} == launches
+    print(f"graph: {len(replayed)} kernels of {len(launches)} replays")
+
+
+def case_beside():
+    """While torch.profiler has CUPTI ours says so, and records the host."""
+    x = torch.ones(2, 2, device="cuda")
+    with ours() as prof:
+        x + x
+    assert prof.health().ok and mt.cuda_info().records == 1
+    with theirs() as other:
+        x + x
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with ours() as prof:
+                x + x
+    texts = [str(w.message) for w in caught]
+    assert any("another profiler (torch.profiler, Nsight)" in text for text in texts), texts
+    assert any(e.name == "aten::add" for e in prof.events())
+    assert any("elementwise" in e.name for e in other.events()), "torch.profiler lost its kernels"
+
+
+def case_torn_down():
+    """With TEARDOWN_CUPTI=1 torch.profiler lets CUPTI go, and ours can have it."""
+    x = torch.ones(2, 2, device="cuda")
+    with theirs():
+        x + x
+    x + x
+    torch.cuda.synchronize()
+    with ours() as prof:
+        x + x
+    print("after torch.profiler with TEARDOWN_CUPTI=1:", mt.cuda_info().missing or "CUPTI is ours",
+          mt.cuda_info().records, prof.health())
+
+
+def case_fork():
+    x = torch.ones(2, 2, device="cuda")
+    with ours() as prof:
+        x + x
+        child = os.fork()
+        if child == 0:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                with mt.profile():
+                    torch.ones(2) + 1
+            os._exit(0 if any("its child cannot" in str(w.message) for w in caught) else 3)
+        assert os.waitpid(child, 0)[1] == 0
+        x + x
+    assert prof.health().ok and mt.cuda_info().records == 2, mt.cuda_info()
+
+
+def case_killed():
+    """A program that dies leaves the work of all but its last second in the file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "killed.mtt")
+        done = subprocess.run([sys.executable, __file__, "--case", "dying", path], capture_output=True, text=True)
+        assert done.returncode == -9, done
+        found = mt.load(path)
+        kernels = sum(e.device_type == mt.DeviceType.CUDA for e in found.events())
+        print(f"killed: {kernels} kernels in the file")
+        assert kernels > 100
+
+
+def case_dying(path):
+    import signal
+    import time
+    x = torch.ones(2, 2, device="cuda")
+    prof = ours(path=path)
+    prof.start()
+    until = time.monotonic() + 2
+    while time.monotonic() < until:
+        x + x
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+CASES = ("cnn", "gpt", "tracks", "threads", "cycles", "in_flight", "schedule", "waits", "graph", "beside", "torn_down",
+         "fork", "killed")
+
+
+def add(name):
+    def run(self):
+        environment = dict(os.environ, KINETO_LOG_LEVEL="99")
+        if name == "torn_down":
+            environment["TEARDOWN_CUPTI"] = "1"
+        done = subprocess.run([sys.executable, __file__, "--case", name], capture_output=True, text=True, timeout=240,
+                              env=environment)
+        if done.stdout:
+            print(done.stdout, end="", flush=True)
+        self.assertEqual(done.returncode, 0, done.stderr[-4000:])
+    setattr(OnGpu, f"test_{name}", run)
+
+
+class OnGpu(unittest.TestCase):
+    pass
+
+
+for case in CASES:
+    add(case)
+
+if __name__ == "__main__":
+    if len(sys.argv) > 2 and sys.argv[1] == "--case":
+        import_all()
+        globals()[f"case_{sys.argv[2]}"](*sys.argv[3:])
+        sys.exit(0)
+    result = unittest.main(exit=False).result
+    bad = len(result.failures) + len(result.errors)
+    print(f"{result.testsRun - bad} passed, {bad} failed")
+    sys.exit(bad != 0)
