@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """mtprof.torch in the middle of real programs: torch_host_life.py FOLDER
 
-Programs that are killed, fork, raise and are interrupted (also in a step), nest profilers, run torch.profiler before, inside and after
-ours, run ops on eight threads, or start and stop ten thousand times. Nothing may crash or be lost without a word.
+Programs that are killed, fork, raise and are interrupted (also in a step), nest profilers, run torch.profiler before,
+inside and after ours, run ops on eight threads, or start and stop ten thousand times. Nothing may crash or be lost
+without a word.
 """
 import os
 import pathlib
@@ -111,7 +112,8 @@ IN_A_STEP = """
         model, ready = torch.nn.Linear(4, 4), []
         def tell(prof):
             ready.append(sorted((row.key, row.count) for row in prof.key_averages()))
-        profile = profiler.profile(schedule=profiler.schedule(wait=1, warmup=1, active=3, repeat=2), on_trace_ready=tell)
+        steps = profiler.schedule(wait=1, warmup=1, active=3, repeat=2)
+        profile = profiler.profile(schedule=steps, on_trace_ready=tell)
         try:
             with profile as prof:
                 for step in range(20):
@@ -283,7 +285,8 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     passed = failed = 0
     for name, text in (("killed", None), ("threads", THREADS), ("forked", FORKED), ("raises", RAISES),
-                       ("interrupted", INTERRUPTED), ("in a step", IN_A_STEP), ("nested", NESTED), ("beside", BESIDE), ("patched", PATCHED),
+                       ("interrupted", INTERRUPTED), ("in a step", IN_A_STEP), ("nested", NESTED),
+                       ("beside", BESIDE), ("patched", PATCHED),
                        ("compiled", COMPILED), ("cycles", CYCLES)):
         problem = ""
         if text is None:
