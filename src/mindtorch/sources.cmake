@@ -44,10 +44,12 @@ set(MINDTORCH_SOURCES
     src/mindtorch/ops/create/op_random.c
     src/mindtorch/ops/create/op_sample.c
     src/mindtorch/ops/image/op_adaptive_pool.c
+    src/mindtorch/ops/image/op_columns.c
     src/mindtorch/ops/image/op_conv.c
     src/mindtorch/ops/image/op_conv3d.c
     src/mindtorch/ops/image/op_pool.c
     src/mindtorch/ops/image/op_resample.c
+    src/mindtorch/ops/image/op_volume.c
     src/mindtorch/ops/index/op_cat.c
     src/mindtorch/ops/index/op_gather.c
     src/mindtorch/ops/index/op_scatter_reduce.c
@@ -65,6 +67,7 @@ set(MINDTORCH_SOURCES
     src/mindtorch/ops/nn/op_layer_norm.c
     src/mindtorch/ops/nn/op_loss.c
     src/mindtorch/ops/nn/op_loss_bce.c
+    src/mindtorch/ops/nn/op_margin_loss.c
     src/mindtorch/ops/nn/op_nll_loss.c
     src/mindtorch/ops/nn/op_nn_support.c
     src/mindtorch/ops/nn/op_softmax.c

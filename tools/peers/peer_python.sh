@@ -23,6 +23,7 @@ for half in float16 bfloat16; do
 done
 compare tests/peers/dtypes/torch_types.py
 compare tests/peers/nn/torch_images.py
+compare tests/peers/nn/torch_more.py
 compare tests/peers/nn/torch_recurrent.py
 compare tests/peers/torch_profiles.py "$work"
 compare tests/peers/torch_memory.py "$work/memory"

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.nn: modules, parameters, functional, init, utils."""
 
-from . import functional, init, utils
+from . import attention, functional, init, utils
 from .modules import *  # noqa: F403
 from .modules import __all__ as _modules
 from .parameter import Buffer, Parameter
 
-__all__ = ["Buffer", "Parameter", "functional", "init", "utils", *_modules]
+__all__ = ["Buffer", "Parameter", "attention", "functional", "init", "utils", *_modules]
 
 
 def __getattr__(name):

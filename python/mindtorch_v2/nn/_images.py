@@ -122,3 +122,196 @@ def upsample_bilinear(input, size=None, scale_factor=None):
 conv_transpose1d = ops.conv_transpose1d
 conv_transpose2d = ops.conv_transpose2d
 conv_transpose3d = ops.conv_transpose3d
+
+
+# ---- pools of volumes, pools turned back ----
+
+
+def _steps(stride):
+    return [] if stride is None else stride
+
+
+def avg_pool3d(
+    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+):
+    """Means over windows of the last three dimensions."""
+    return ops.avg_pool3d(
+        input, kernel_size, _steps(stride), padding, ceil_mode, count_include_pad, divisor_override
+    )
+
+
+def max_pool3d_with_indices(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+):
+    """Largest values over windows of the last three dimensions, and where they are."""
+    return tuple(ops.max_pool3d_with_indices(input, kernel_size, _steps(stride), padding, dilation, ceil_mode))
+
+
+def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    """Largest values over windows of the last three dimensions."""
+    if return_indices:
+        return max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+    return ops.max_pool3d(input, kernel_size, _steps(stride), padding, dilation, ceil_mode)
+
+
+def _sides(input, output_size, count):
+    """An int or a tuple with None where the input's size stays."""
+    if isinstance(output_size, int) or output_size is None:
+        output_size = (output_size,) * count
+    return [size if wanted is None else wanted for wanted, size in zip(output_size, input.shape[-count:])]
+
+
+def adaptive_avg_pool3d(input, output_size):
+    """Means over windows chosen so that the last three dimensions become output_size."""
+    return ops.adaptive_avg_pool3d(input, _sides(input, output_size, 3))
+
+
+def adaptive_max_pool1d_with_indices(input, output_size, return_indices=False):
+    """Largest values over windows chosen by the wanted length, and where they are."""
+    return tuple(ops.adaptive_max_pool1d(input, output_size))
+
+
+def adaptive_max_pool1d(input, output_size, return_indices=False):
+    """Largest values over windows chosen so that the last dimension becomes output_size."""
+    result = adaptive_max_pool1d_with_indices(input, output_size)
+    return result if return_indices else result[0]
+
+
+def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
+    """Largest values over windows chosen by the wanted sizes, and where they are."""
+    return tuple(ops.adaptive_max_pool3d(input, _sides(input, output_size, 3)))
+
+
+def adaptive_max_pool3d(input, output_size, return_indices=False):
+    """Largest values over windows chosen so that the last three dimensions become output_size."""
+    result = adaptive_max_pool3d_with_indices(input, output_size)
+    return result if return_indices else result[0]
+
+
+def _numbers(value, count):
+    return (value,) * count if isinstance(value, int) else tuple(value)
+
+
+def _unpooled_sides(input, kernel_size, stride, padding, output_size):
+    """The sizes that max_unpool gives; `output_size` must be near those that follow from the kernel."""
+    count = len(kernel_size)
+    sides = input.shape[-count:]
+    usual = [(side - 1) * s + k - 2 * p for side, s, k, p in zip(sides, stride, kernel_size, padding)]
+    if output_size is None:
+        return usual
+    wanted = list(output_size)
+    if len(wanted) == count + 2:
+        wanted = wanted[2:]
+    if len(wanted) != count:
+        raise ValueError(
+            f"output_size should be a sequence containing {count} or {count + 2} elements, but it has a length "
+            f"of '{len(wanted)}'"
+        )
+    for size, base, step in zip(wanted, usual, stride):
+        if not base - step < size < base + step:
+            raise ValueError(
+                f"invalid output_size '{wanted}' (dim 0 must be between {base - step} and {base + step})"
+            )
+    return wanted
+
+
+def _unpool(count, input, indices, kernel_size, stride, padding, output_size):
+    kernel_size = _numbers(kernel_size, count)
+    stride = kernel_size if stride is None else _numbers(stride, count)
+    padding = _numbers(padding, count)
+    return stride, padding, _unpooled_sides(input, kernel_size, stride, padding, output_size)
+
+
+def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """max_pool1d turned back: zeros where nothing was taken."""
+    _, _, sides = _unpool(1, input, indices, kernel_size, stride, padding, output_size)
+    return ops.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), [*sides, 1]).squeeze(-1)
+
+
+def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """max_pool2d turned back: zeros where nothing was taken."""
+    _, _, sides = _unpool(2, input, indices, kernel_size, stride, padding, output_size)
+    return ops.max_unpool2d(input, indices, sides)
+
+
+def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """max_pool3d turned back: zeros where nothing was taken."""
+    steps, ends, sides = _unpool(3, input, indices, kernel_size, stride, padding, output_size)
+    return ops.max_unpool3d(input, indices, sides, steps, ends)
+
+
+def _power_mean(pool, input, norm_type, area, *rest):
+    """(sum x^p)^(1/p) of windows: the mean of powers, times the number of elements."""
+    out = pool(input.pow(norm_type), *rest)
+    return (out.sign() * out.abs().relu()).mul(area).pow(1.0 / norm_type)
+
+
+def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """p-norms over windows of the last dimension."""
+    return _power_mean(ops.avg_pool1d, input, norm_type, kernel_size, kernel_size, _steps(stride), 0, ceil_mode)
+
+
+def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """p-norms over windows of the last two dimensions."""
+    sides = _numbers(kernel_size, 2)
+    return _power_mean(
+        ops.avg_pool2d, input, norm_type, math.prod(sides), sides, _steps(stride), 0, ceil_mode
+    )
+
+
+def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """p-norms over windows of the last three dimensions."""
+    sides = _numbers(kernel_size, 3)
+    return _power_mean(
+        ops.avg_pool3d, input, norm_type, math.prod(sides), sides, _steps(stride), 0, ceil_mode
+    )
+
+
+# ---- windows as columns, shuffles, norms ----
+
+
+def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+    """Windows of an image as columns."""
+    return ops.im2col(input, *(_numbers(value, 2) for value in (kernel_size, dilation, padding, stride)))
+
+
+def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    """Columns as windows of an image, added where they meet."""
+    lists = (output_size, kernel_size, dilation, padding, stride)
+    return ops.col2im(input, *(_numbers(value, 2) for value in lists))
+
+
+pixel_shuffle = ops.pixel_shuffle
+pixel_unshuffle = ops.pixel_unshuffle
+channel_shuffle = ops.channel_shuffle
+native_channel_shuffle = ops.channel_shuffle
+
+
+def instance_norm(
+    input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5
+):
+    """batch_norm with statistics of each image."""
+    if use_input_stats and math.prod(input.shape[2:]) == 1:
+        raise ValueError(
+            f"Expected more than 1 spatial element when training, got input size {input.size()}"
+        )
+    return ops.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
+
+
+def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
+    """Divides by sums of squares over neighbouring channels."""
+    dim = input.dim()
+    if dim < 3:
+        raise ValueError(f"Expected 3D or higher dimensionality                          input (got {dim} dimensions)")
+    if input.numel() == 0:
+        return input
+    squares = input.mul(input)
+    if dim == 3:
+        padded = ops.pad(squares.unsqueeze(1), (0, 0, size // 2, (size - 1) // 2), "constant", None)
+        sums = ops.avg_pool2d(padded, (size, 1), (1, 1)).squeeze(1)
+    else:
+        sizes = squares.size()
+        apart = squares.view(sizes[0], 1, sizes[1], sizes[2], -1)
+        padded = ops.pad(apart, (0, 0, 0, 0, size // 2, (size - 1) // 2), "constant", None)
+        sums = ops.avg_pool3d(padded, (size, 1, 1), (1, 1, 1)).squeeze(1).view(sizes)
+    return input / sums.mul(alpha).add(k).pow(beta)

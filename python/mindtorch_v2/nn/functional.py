@@ -12,6 +12,7 @@ import mindtorch_v2 as torch
 
 from . import _reduction
 from ._images import *  # noqa: F403
+from ._losses import *  # noqa: F403
 from .._C import ops
 
 # ---- products, convolutions ----
@@ -264,6 +265,24 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
     return _feature_dropout(input, p, training, inplace)
 
 
+def dropout3d(input, p=0.5, training=True, inplace=False):
+    """dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
+    _check_probability(p)
+    if input.dim() not in (4, 5):
+        warnings.warn(
+            f"dropout3d: Received a {input.dim()}-D input to dropout3d, which is deprecated and will "
+            "result in an error in a future release. To retain the behavior and silence this warning, "
+            "please use dropout instead. Note that dropout3d exists to provide channel-wise dropout on "
+            "inputs with 3 spatial dimensions, a channel dimension, and an optional batch dimension (i.e. "
+            "4D or 5D inputs).",
+            stacklevel=2,
+        )
+    if input.dim() != 4:
+        return _feature_dropout(input, p, training, inplace)
+    result = _feature_dropout(input.unsqueeze(0), p, training, inplace)
+    return input if inplace else result.squeeze(0)
+
+
 # ---- activations ----
 
 
@@ -273,6 +292,8 @@ def relu(input, inplace=False):
 
 
 relu_ = ops.relu_
+leaky_relu_, elu_, selu_, celu_ = ops.leaky_relu_, ops.elu_, ops.selu_, ops.celu_
+hardtanh_, threshold_ = ops.hardtanh_, ops.threshold_
 
 
 def leaky_relu(input, negative_slope=0.01, inplace=False):
@@ -645,29 +666,6 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
 
 
 cosine_similarity = ops.cosine_similarity
-
-
-def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
-    """Norm of x1 - x2 + eps along the last dimension."""
-    return ops.linalg_vector_norm(x1 - x2 + eps, p, [-1], keepdim)
-
-
-# ---- rearranging ----
-
-
-def pixel_shuffle(input, upscale_factor):
-    """(*, C r^2, H, W) to (*, C, H r, W r)."""
-    factor = upscale_factor
-    *lead, channels, height, width = input.shape
-    if channels % (factor * factor):
-        raise RuntimeError(
-            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
-            f"upscale_factor, but input.size(-3)={channels} is not divisible by {factor * factor}"
-        )
-    parted = input.reshape(*lead, channels // factor**2, factor, factor, height, width)
-    n = len(lead)
-    moved = parted.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    return moved.reshape(*lead, channels // factor**2, height * factor, width * factor)
 
 
 # ---- attention ----

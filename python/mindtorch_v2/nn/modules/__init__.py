@@ -4,33 +4,42 @@
 from .activation import *  # noqa: F403
 from .activation import __all__ as _activation
 from .attention import MultiheadAttention
-from .batchnorm import BatchNorm1d, BatchNorm2d
+from .batchnorm import *  # noqa: F403
+from .batchnorm import __all__ as _batchnorm
 from .container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from .conv import *  # noqa: F403
 from .conv import __all__ as _conv
-from .dropout import Dropout, Dropout1d, Dropout2d
+from .dropout import *  # noqa: F403
+from .dropout import __all__ as _dropout
 from .flatten import Flatten, Unflatten
+from .instancenorm import *  # noqa: F403
+from .instancenorm import __all__ as _instancenorm
 from .linear import Bilinear, Identity, Linear
 from .loss import *  # noqa: F403
 from .loss import __all__ as _loss
+from .margin_loss import *  # noqa: F403
+from .margin_loss import __all__ as _margin_loss
 from .misc import *  # noqa: F403
 from .misc import __all__ as _misc
 from .module import Module
 from .normalization import GroupNorm, LayerNorm, RMSNorm
+from .padding import *  # noqa: F403
+from .padding import __all__ as _padding
 from .pooling import *  # noqa: F403
 from .pooling import __all__ as _pooling
+from .pooling_more import *  # noqa: F403
+from .pooling_more import __all__ as _pooling_more
 from .rnn import *  # noqa: F403
 from .rnn import __all__ as _rnn
 from .sparse import Embedding
-from .transformer import TransformerEncoder, TransformerEncoderLayer
+from .transformer import *  # noqa: F403
+from .transformer import __all__ as _transformer
 from .upsampling import *  # noqa: F403
 from .upsampling import __all__ as _upsampling
 
 __all__ = [
-    "BatchNorm1d", "BatchNorm2d", "Bilinear", "Dropout", "Dropout1d", "Dropout2d",
-    "Embedding",
-    "Flatten", "GroupNorm", "Identity", "LayerNorm", "Linear", "Module", "ModuleDict", "ModuleList",
-    "MultiheadAttention", "ParameterDict", "ParameterList", "RMSNorm", "Sequential", "TransformerEncoder",
-    "TransformerEncoderLayer", "Unflatten", *_activation, *_loss, *_misc, *_pooling,
-    *_conv, *_rnn, *_upsampling,
+    "Bilinear", "Embedding", "Flatten", "GroupNorm", "Identity", "LayerNorm", "Linear", "Module", "ModuleDict",
+    "ModuleList", "MultiheadAttention", "ParameterDict", "ParameterList", "RMSNorm", "Sequential", "Unflatten",
+    *_activation, *_batchnorm, *_conv, *_dropout, *_instancenorm, *_loss, *_margin_loss, *_misc,
+    *_padding, *_pooling, *_pooling_more, *_rnn, *_transformer, *_upsampling,
 ]  # fmt: skip

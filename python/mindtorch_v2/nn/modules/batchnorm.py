@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""BatchNorm1d, BatchNorm2d."""
+"""Batch normalisation."""
 
 import mindtorch_v2 as torch
 
@@ -8,7 +8,7 @@ from ..parameter import register_empty
 from .module import Module
 from .normalization import ones_and_zeros
 
-__all__ = ["BatchNorm1d", "BatchNorm2d"]
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"]
 
 
 class _BatchNorm(Module):
@@ -101,3 +101,42 @@ class BatchNorm2d(_BatchNorm):
     def _check_input_dim(self, input):
         if input.dim() != 4:
             raise ValueError(f"expected 4D input (got {input.dim()}D input)")
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalisation of (N, C, D, H, W)."""
+
+    def _check_input_dim(self, input):
+        if input.dim() != 5:
+            raise ValueError(f"expected 5D input (got {input.dim()}D input)")
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation over the batches of all processes; there is one process, so it is plain."""
+
+    def __init__(
+        self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, process_group=None,
+        device=None, dtype=None, *, bias=True,
+    ):  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = process_group
+
+    def _check_input_dim(self, input):
+        if input.dim() < 2:
+            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module, process_group=None):
+        """The module with every BatchNorm in it as a SyncBatchNorm that has its parameters."""
+        if isinstance(module, _BatchNorm) and not isinstance(module, SyncBatchNorm):
+            made = cls(
+                module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats,
+                process_group,
+            )  # fmt: skip
+            for name in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked"):
+                setattr(made, name, getattr(module, name))
+            made.training = module.training
+            return made
+        for name, child in module.named_children():
+            module.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return module

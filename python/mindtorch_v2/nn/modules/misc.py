@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small modules around functions: distances, padding, pixels."""
+"""Small modules around functions: distances, shuffles, windows as columns."""
 
 from .. import functional as F
 from .module import Module
 
 __all__ = [
-    "ConstantPad1d", "ConstantPad2d", "CosineSimilarity", "PairwiseDistance", "PixelShuffle", "ZeroPad1d",
-    "ZeroPad2d",
+    "ChannelShuffle", "CosineSimilarity", "Fold", "LocalResponseNorm", "PairwiseDistance", "PixelShuffle",
+    "PixelUnshuffle", "Unfold",
 ]  # fmt: skip
 
 
@@ -55,51 +55,90 @@ class PixelShuffle(Module):
         return f"upscale_factor={self.upscale_factor}"
 
 
-class _Frame(Module):
-    """A value around the last `_dims` dimensions. padding: one width, or one for each end, the last
-    dimension's first."""
+class PixelUnshuffle(Module):
+    """(*, C, H r, W r) to (*, C r^2, H, W)."""
 
-    __constants__ = ["padding", "value"]
-    _dims: int
+    __constants__ = ["downscale_factor"]
 
-    def __init__(self, padding, value):
+    def __init__(self, downscale_factor):
         super().__init__()
-        self.padding = (padding,) * (2 * self._dims) if isinstance(padding, int) else tuple(padding)
-        self.value = value
+        self.downscale_factor = downscale_factor
 
     def forward(self, input):
-        return F.pad(input, self.padding, "constant", self.value)
+        return F.pixel_unshuffle(input, self.downscale_factor)
 
     def extra_repr(self):
-        return f"padding={self.padding}, value={self.value}"
+        return f"downscale_factor={self.downscale_factor}"
 
 
-class _ZeroFrame:
-    """A frame of zeros: the value is not for the caller to choose."""
+class ChannelShuffle(Module):
+    """Channels in groups, one of each group in turn."""
 
-    def __init__(self, padding):
-        super().__init__(padding, 0.0)
+    __constants__ = ["groups"]
+
+    def __init__(self, groups):
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, input):
+        return F.channel_shuffle(input, self.groups)
 
     def extra_repr(self):
-        """The padding."""
-        return str(self.padding)
+        return f"groups={self.groups}"
 
 
-class ConstantPad1d(_Frame):
-    """Adds a value on both ends of the last dimension."""
+class Unfold(Module):
+    """Windows of an image as columns."""
 
-    _dims = 1
+    __constants__ = ["kernel_size", "dilation", "padding", "stride"]
+
+    def __init__(self, kernel_size, dilation=1, padding=0, stride=1):
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.dilation = dilation
+        self.padding = padding
+        self.stride = stride
+
+    def forward(self, input):
+        return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self):
+        return (
+            f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
+            f"stride={self.stride}"
+        )
 
 
-class ConstantPad2d(_Frame):
-    """Adds a value around the last two dimensions."""
+class Fold(Unfold):
+    """Columns as windows of an image, added where they meet."""
 
-    _dims = 2
+    __constants__ = ["output_size", *Unfold.__constants__]
+
+    def __init__(self, output_size, kernel_size, dilation=1, padding=0, stride=1):
+        super().__init__(kernel_size, dilation, padding, stride)
+        self.output_size = output_size
+
+    def forward(self, input):
+        return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self):
+        return f"output_size={self.output_size}, {super().extra_repr()}"
 
 
-class ZeroPad1d(_ZeroFrame, ConstantPad1d):
-    """Adds zeros on both ends of the last dimension."""
+class LocalResponseNorm(Module):
+    """Divides by sums of squares over neighbouring channels."""
 
+    __constants__ = ["size", "alpha", "beta", "k"]
 
-class ZeroPad2d(_ZeroFrame, ConstantPad2d):
-    """Adds zeros around the last two dimensions."""
+    def __init__(self, size, alpha=1e-4, beta=0.75, k=1.0):
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input):
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self):
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

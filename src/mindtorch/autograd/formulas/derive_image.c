@@ -133,6 +133,22 @@ int mt__convolution_twice(mt__backward *b)
     return MT_OK;
 }
 
+/* ---- windows as columns ---------------------------------------------------------------------- */
+
+int mt__im2col_backward(mt__backward *b)
+{
+    const mt__shape *shape = mt__bw_shape(b, 0);
+    const mt_value *a = &b->args[1];
+    if (!mt__wants(b, 0)) {
+        return MT_OK;
+    }
+    MT_TRY(mt_col2im(b->grads[0], &shape->sizes[shape->n_dims - 2], 2, a[0].of.ints, a[0].count,
+                     a[1].of.ints, a[1].count, a[2].of.ints, a[2].count, a[3].of.ints, a[3].count,
+                     mt__bw_temp(b)));
+    mt__bw_give(b, 0, mt__bw_last(b));
+    return MT_OK;
+}
+
 /* ---- pools ----------------------------------------------------------------------------------- */
 
 int mt__adaptive_avg_pool_twice(mt__backward *b)

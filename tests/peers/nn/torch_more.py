@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Further modules against torch's: pools of volumes, pads, norms, columns, losses with margins, Transformer; outputs,
+gradients, reprs, state dicts, errors, rows of a profile: torch_more.py [-v] [NAME ...]
+"""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from nn_twin import CASES, case, main, raised  # noqa: E402
+
+DEEP = (2, 2, 5, 4, 6)
+IMAGE = (2, 4, 6, 5)
+MADE = {
+    "AvgPool3d(2)": DEEP, "AvgPool3d(3, 2, 1)": DEEP, "AvgPool3d(3, 2, 1, True, False)": DEEP,
+    "AvgPool3d((2, 1, 3), divisor_override=5)": DEEP, "AdaptiveAvgPool3d((2, None, 3))": DEEP,
+    "AdaptiveAvgPool3d(1)": DEEP, "MaxPool3d(2)": DEEP, "MaxPool3d(3, 2, 1, return_indices=True)": DEEP,
+    "MaxPool3d((2, 3, 2), dilation=(2, 1, 1), ceil_mode=True, return_indices=True)": DEEP,
+    "AdaptiveMaxPool3d((2, 3, 2), return_indices=True)": DEEP, "AdaptiveMaxPool1d(3, True)": (2, 3, 7),
+    "LPPool1d(2, 3)": (2, 3, 7), "LPPool2d(3, 2, 1)": IMAGE, "LPPool3d(2, 2)": DEEP, "InstanceNorm1d(3)": (2, 3, 7),
+    "InstanceNorm2d(4)": IMAGE, "InstanceNorm2d(4, affine=True)": IMAGE, "InstanceNorm2d(4)#": (4, 6, 5),
+    "InstanceNorm2d(4, track_running_stats=True)": IMAGE,
+    "InstanceNorm3d(2, affine=True, track_running_stats=True)": DEEP,
+    "InstanceNorm2d(4, affine=True, track_running_stats=True).eval()": IMAGE, "BatchNorm3d(2)": DEEP,
+    "SyncBatchNorm(4).eval()": IMAGE, "Unfold(2)": IMAGE, "Unfold((2, 3), 2, 1, (1, 2))": IMAGE, "Unfold(3)": (2, 6, 5),
+    "Fold((4, 5), 2)": (2, 12, 12), "Fold((4, 5), (2, 3), 1, 1, 2)": (2, 12, 9), "Fold((4, 5), 2)#": (12, 12),
+    "PixelShuffle(2)": IMAGE, "PixelUnshuffle(2)": (2, 3, 4, 6), "ChannelShuffle(2)": IMAGE,
+    "LocalResponseNorm(3)": IMAGE, "LocalResponseNorm(2, 0.1, 0.5, 2.0)": (2, 4, 5), "Hardshrink(0.3)": IMAGE,
+    "Softshrink(0.2)": IMAGE, "AlphaDropout(0.0)": IMAGE, "Dropout3d(0.0)": DEEP,
+    "FeatureAlphaDropout(0.5).eval()": IMAGE,
+    "CircularPad1d((1, 2))": (2, 3, 5), "ReflectionPad1d(2)": (2, 3, 5), "ReplicationPad1d((0, 3))": (2, 3, 5),
+    "CircularPad2d(2)": IMAGE, "ReflectionPad2d((1, 2, 3, 0))": IMAGE, "ReplicationPad2d(1)": (4, 6, 5),
+    "CircularPad3d(1)": DEEP, "ReflectionPad3d(1)": DEEP, "ReplicationPad3d((1, 0, 2, 1, 0, 3))": DEEP,
+    "ZeroPad3d(1)": DEEP, "ConstantPad3d((1, 2, 0, 1, 2, 2), 2.5)": DEEP,
+}
+
+
+def make(t, text):
+    return eval(f"nn.{text.rstrip('#')}", {"nn": t.nn})  # noqa: S307 - texts of this file
+
+
+for text, shape in MADE.items():
+    CASES[text] = lambda t, text=text, shape=shape: t.run(make(t, text), t.x(*shape))
+
+
+@case
+def unpools(t):
+    F, found = t.F, []
+    for name, x in (("1d", t.x(2, 3, 8)), ("2d", t.x(2, 3, 6, 4)), ("3d", t.x(1, 2, 4, 4, 6))):
+        pooled, indices = getattr(F, f"max_pool{name}")(x, 2, return_indices=True)
+        found.append(getattr(F, f"max_unpool{name}")(pooled, indices, 2))
+    pooled, indices = F.max_pool2d(t.x(1, 1, 5, 5), 2, return_indices=True)
+    found.append(t.nn.MaxUnpool2d(2)(pooled, indices, output_size=(1, 1, 5, 5)))
+    return t.backward(tuple(found))
+
+
+LOSSES = {
+    "CosineEmbeddingLoss(0.2)": lambda t: (t.x(4, 3), t.x(4, 3), t.torch.tensor([1, -1, 1, -1])),
+    "HingeEmbeddingLoss(0.7)": lambda t: (t.x(2, 3), t.torch.tensor([[1, -1, 1], [-1, -1, 1]])),
+    "MarginRankingLoss(0.3)": lambda t: (t.x(4), t.x(4), t.torch.tensor([1, -1, 1, -1])),
+    "SoftMarginLoss()": lambda t: (t.x(2, 3), t.torch.tensor([[1.0, -1, 1], [-1, -1, 1]])),
+    "TripletMarginLoss(0.5)": lambda t: (t.x(4, 3), t.x(4, 3), t.x(4, 3)),
+    "TripletMarginLoss(0.5, 1, 1e-4, True)": lambda t: (t.x(4, 3), t.x(4, 3), t.x(4, 3)),
+    "TripletMarginWithDistanceLoss(swap=True)": lambda t: (t.x(4, 3), t.x(4, 3), t.x(4, 3)),
+    "PoissonNLLLoss()": lambda t: (t.x(2, 3), t.x(2, 3, grad=False, low=0.1)),
+    "PoissonNLLLoss(False, True)": lambda t: (t.x(2, 3, low=0.2), t.x(2, 3, grad=False, low=0.1) * 5),
+    "GaussianNLLLoss(full=True)": lambda t: (t.x(2, 3), t.x(2, 3, grad=False), t.x(2, 3, low=0.1)),
+    "MultiMarginLoss()": lambda t: (t.x(4, 3), t.torch.tensor([0, 2, 1, 2])),
+    "MultiMarginLoss(2, 0.5)": lambda t: (t.x(4, 3), t.torch.tensor([0, 2, 1, 2])),
+    "MultiMarginLoss()#": lambda t: (t.x(3), t.torch.tensor(1)),
+    "MultiLabelMarginLoss()": lambda t: (t.x(2, 4), t.torch.tensor([[3, 0, -1, 1], [2, -1, 0, 1]])),
+    "MultiLabelMarginLoss()#": lambda t: (t.x(4), t.torch.tensor([3, 0, -1, 1])),
+    "MultiLabelSoftMarginLoss()": lambda t: (t.x(2, 3), t.torch.tensor([[1.0, 0, 1], [0, 0, 1]])),
+}
+
+
+def loss_case(text, given):
+    def run(t):
+        found = []
+        for reduction in ("mean", "sum", "none"):
+            module = make(t, text)
+            module.reduction = reduction
+            found += t.backward(module(*given(t)))
+        return found
+    return run
+
+
+for text, given in LOSSES.items():
+    CASES[text] = loss_case(text, given)
+
+
+def transformer(**options):
+    def run(t):
+        model = t.nn.Transformer(8, 2, 2, 1, 16, dropout=0.0, **options)
+        mask = model.generate_square_subsequent_mask(3)
+        src, tgt = ((2, 5, 8), (2, 3, 8)) if options.get("batch_first") else ((5, 2, 8), (3, 2, 8))
+        return t.run(model, t.x(*src), t.x(*tgt), tgt_mask=mask) + [mask]
+    return run
+
+
+for options in ({}, {"batch_first": True}, {"norm_first": True, "activation": "gelu"}, {"bias": False}):
+    CASES[f"Transformer {options}"] = transformer(**options)
+
+
+@case
+def decoder_masks(t):
+    layer = t.nn.TransformerDecoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+    hidden = t.torch.tensor([[False, False, True], [False, False, False]])
+    return t.run(t.nn.TransformerDecoder(layer, 2), t.x(2, 3, 8), t.x(2, 3, 8), memory_key_padding_mask=hidden)
+
+
+@case
+def printed_more(t):
+    nn = t.nn
+    made = [make(t, text) for text in MADE] + [make(t, text) for text in LOSSES] + [
+        nn.MaxUnpool1d(3, 2, 1), nn.Transformer(8, 2, 1, 1, 16),
+        nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2), 2)]
+    return [[repr(m), [(k, list(v.shape)) for k, v in m.state_dict().items()]] for m in made]
+
+
+@case
+def more_errors(t):
+    nn, F, zeros = t.nn, t.F, t.torch.zeros
+    model = nn.Transformer(8, 2, 1, 1, 16)
+    calls = [
+        lambda: model(zeros(3, 2, 8), zeros(3, 3, 8)), lambda: model(zeros(3, 2, 7), zeros(3, 2, 7)),
+        lambda: nn.TransformerDecoderLayer(8, 2, activation="x"), lambda: nn.InstanceNorm2d(3)(zeros(2, 3)),
+        lambda: nn.InstanceNorm2d(3, affine=True)(zeros(2, 4, 3, 3)), lambda: F.instance_norm(zeros(2, 3, 1, 1)),
+        lambda: nn.BatchNorm3d(3)(zeros(2, 3, 4)), lambda: nn.CircularPad1d(1)(zeros(2)), lambda: nn.MultiMarginLoss(3),
+        lambda: nn.TripletMarginLoss(-1), lambda: F.pixel_shuffle(zeros(1, 3, 2, 2), 2), lambda: nn.AlphaDropout(2),
+        lambda: F.softshrink(zeros(2), -1),
+        lambda: F.gaussian_nll_loss(zeros(2, 3), zeros(2, 3), -t.torch.ones(2, 3)),
+    ]
+    return [raised(call) for call in calls]
+
+
+@case
+def more_rows(t):
+    """Ops at the user's level of a profile, forward and backward."""
+    F, found = t.F, []
+    x, deep, pair = t.x(1, 4, 4, 4), t.x(1, 3, 4, 4, 4), t.x(4, 3)
+    target = t.x(4, 3, grad=False)
+    for call in (lambda: F.instance_norm(x), lambda: F.max_pool3d(deep, 2), lambda: F.avg_pool3d(deep, 2),
+                 lambda: F.unfold(x, 2), lambda: F.pixel_shuffle(x, 2), lambda: F.channel_shuffle(x, 2),
+                 lambda: F.hardshrink(x), lambda: F.adaptive_avg_pool3d(deep, 2),
+                 lambda: F.triplet_margin_loss(pair, pair, pair), lambda: F.soft_margin_loss(pair, target)):
+        call()
+        with t.torch.profiler.profile(activities=[t.torch.profiler.ProfilerActivity.CPU]) as prof:
+            call()
+        found.append([e.name for e in prof.events() if e.cpu_parent is None])
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__.split("\n")[0]))
