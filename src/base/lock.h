@@ -34,6 +34,7 @@ enum mtb_lock_rank {
     MTB_RANK_AVERAGES,    /* which events a row has */
     MTB_RANK_TORCH_SITES, /* libmtprof_torch: names of ops */
     MTB_RANK_CUPTI_NAMES, /* libmtprof_cupti: names of kernels, lists of numbers */
+    MTB_RANK_ITT_NAMES,   /* libmtprof_itt: names of tasks */
     MTB_RANK_STREAMS,     /* libmindtorch: handing out streams */
     MTB_RANK_USER_OPS,    /* libmindtorch: registered ops */
     MTB_RANK_SITES,       /* libmindtorch: names made at run time */

@@ -20,11 +20,15 @@ if getattr(sys.modules.get("torch"), "__name__", "torch") == "mindtorch_v2":
 from mtprof import (DeviceType, EventList, FunctionEvent, FunctionEventAvg, KinetoStepTracker, ProfilerAction,
                     ProfilerActivity, RecordScope, kineto_available, load, schedule, supported_activities,
                     tensorboard_trace_handler)
-from mtprof.torch._cuda import CudaInfo, cuda_info
-from mtprof.torch._library import TorchHostError, choose_tier, info
-from mtprof.torch._patch import patch, unpatch
-from mtprof.torch._profiler import ExecutionTraceObserver, _ExperimentalConfig, _KinetoProfile, profile
-from mtprof.torch._scopes import record_function
+from mtprof.torch import _itt
+
+_itt.prepare()  # before torch is imported
+
+from mtprof.torch._cuda import CudaInfo, cuda_info  # noqa: E402
+from mtprof.torch._library import TorchHostError, choose_tier, info  # noqa: E402
+from mtprof.torch._patch import patch, unpatch  # noqa: E402
+from mtprof.torch._profiler import ExecutionTraceObserver, _ExperimentalConfig, _KinetoProfile, profile  # noqa: E402
+from mtprof.torch._scopes import record_function  # noqa: E402
 
 __all__ = [
     "profile", "schedule", "supported_activities", "tensorboard_trace_handler", "ProfilerAction",

@@ -7,15 +7,16 @@ import os
 import torch
 from mtprof import _mtprof
 from mtprof._warnings import warn
+from mtprof.torch import _itt
 
 OVERLOADS, ANNOTATIONS = 1, 2  # enum mtprof_torch_option
-TIERS = {"names": 1, "full": 2, "compiled": 3}  # enum mtprof_torch_tier
-TIER_VARIABLE = "MTPROF_TORCH_TIER"
+TIERS = {"names": 1, "full": 2, "compiled": 3, "itt": 0}  # enum mtprof_torch_tier; 0: without libmtprof_torch
 
 Info = collections.namedtuple("Info", "tier memory missing threads_refused inputs_unreadable")
 Info.__doc__ = """How torch is observed.
 
-tier: "full", "compiled" or "names" (names, nesting, threads and scopes only). memory: whether allocations are reported.
+tier: "full", "compiled", "names" (names, nesting, threads and scopes only) or "itt" (names and nesting of the thread
+that starts a recording). memory: whether allocations are reported.
 missing: what is missing and why, "" when nothing is. threads_refused: threads whose allocations another
 profiler held. inputs_unreadable: inputs that were not what torch's layout says, shown as none.
 """
@@ -46,10 +47,18 @@ def _load():
 
 
 _library = _load()
+_uses_itt = False
+
+
+def uses_itt():
+    """Whether ops are reported through ITT."""
+    return _uses_itt
 
 
 def info():
     """How torch is observed in this process, an Info. Attaches where nobody has."""
+    if _uses_itt:
+        return Info("itt", False, _itt.MISSING, 0, 0)
     answer = _Info(struct_size=ctypes.sizeof(_Info))
     if _library.mtprof_torch_attach(ctypes.byref(answer)) != 0:
         raise TorchHostError(f"torch {torch.__version__} cannot be observed: {answer.missing.decode()}")
@@ -62,13 +71,9 @@ def set_options(options):
     _library.mtprof_torch_set_options(options)
 
 
-def choose_tier(tier):
-    """Observes torch in another tier from now on: "full" (the default), "names", or "compiled", whose shim is built
-    with a C++ compiler and torch's headers, and kept for this version of torch. Returns the new Info; a warning says
-    why it is another tier than the one that was asked for. The environment variable MTPROF_TORCH_TIER does the same.
-    """
-    if tier not in TIERS:
-        raise ValueError(f"choose_tier: {tier!r} is no tier; there are {', '.join(TIERS)}")
+def _choose(tier):
+    """Why it is another tier than the one that was asked for, or ""."""
+    global _uses_itt
     path, problem = None, ""
     if tier == "compiled":
         from mtprof.torch import _shim
@@ -76,20 +81,42 @@ def choose_tier(tier):
             path = _shim.build().encode()
         except _shim.ShimError as error:
             problem = str(error)
+    elif tier == "itt" and not _itt.is_loaded():
+        problem = f"set {_itt.TIER_VARIABLE}=itt and import mtprof.torch before torch, which looks for a collector once"
     number = TIERS["full" if problem else tier]
-    if _library.mtprof_torch_choose(number, path) != 0:
+    if _library.mtprof_torch_choose(number or TIERS["full"], path) != 0:
         raise TorchHostError(f"choose_tier: tier {tier!r} cannot be chosen while something records")
-    answer = info()
+    _uses_itt = number == 0
+    return problem
+
+
+def choose_tier(tier):
+    """Observes torch in another tier from now on: "full" (the default), "names", "compiled", whose shim is built
+    with a C++ compiler and torch's headers and kept for this version of torch, or "itt". Returns the new Info; a
+    warning says why it is another tier than the one that was asked for. The environment variable MTPROF_TORCH_TIER
+    does the same; "itt" needs it.
+    """
+    global _uses_itt
+    if tier not in TIERS:
+        raise ValueError(f"choose_tier: {tier!r} is no tier; there are {', '.join(TIERS)}")
+    problem = _choose(tier)
+    try:
+        answer = info()
+    except TorchHostError as error:
+        if not _itt.is_loaded():
+            raise
+        problem, _uses_itt = str(error), True  # the last resort
+        answer = info()
     missing = "; ".join(filter(None, [problem, answer.missing]))
-    if missing:
+    if missing and not tier == answer.tier == "itt":
         warn(f"mtprof: torch {torch.__version__} is observed in tier {answer.tier!r}: {missing}")
     return answer._replace(missing=missing)
 
 
 def attach():
     """Attaches once, in the tier that the environment asks for, and warns of what is missing."""
-    tier = os.environ.get(TIER_VARIABLE, "")
+    tier = os.environ.get(_itt.TIER_VARIABLE, "")
     if tier and tier not in TIERS:
-        warn(f"mtprof: {TIER_VARIABLE} is {tier!r}; there are {', '.join(TIERS)}")
+        warn(f"mtprof: {_itt.TIER_VARIABLE} is {tier!r}; there are {', '.join(TIERS)}")
         tier = ""
     return choose_tier(tier or "full")

@@ -9,7 +9,7 @@ from torch.autograd import profiler as _torch_profiler
 from mtprof import ExecutionTraceObserver, modules as _modules, profiler as _profiler, set_host
 from mtprof._warnings import own_folder, warn
 from mtprof.config import _ExperimentalConfig
-from mtprof.torch import _cuda, _library
+from mtprof.torch import _cuda, _itt, _library
 
 __all__ = ["ExecutionTraceObserver", "_ExperimentalConfig", "_KinetoProfile", "profile"]
 
@@ -70,7 +70,10 @@ class _OfTorch:
             self._enabled_torch = not _torch_profiler._is_profiler_enabled
             if self._enabled_torch:
                 _torch_profiler._run_on_profiler_start()
+            if _library.uses_itt():
+                _itt.start()
         else:
+            _itt.stop()
             _library.set_options(0)
             if self._enabled_torch:
                 self._enabled_torch = False

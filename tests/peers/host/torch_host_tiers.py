@@ -26,6 +26,15 @@ with warnings.catch_warnings(record=True) as said:
 print(mtprof.torch.info().tier)
 print(*[w.message for w in said], sep="\\n")
 """
+NAMES = """
+import mtprof.torch, torch
+x = torch.ones(3, 5, requires_grad=True)
+with mtprof.torch.profile() as prof:
+    with mtprof.torch.record_function("mine"):
+        (x @ x.t()).add(2.5).sum().backward()
+for event in prof.events():
+    print(event.name, event.cpu_parent.name if event.cpu_parent else "")
+"""
 passed = failed = skipped = 0
 
 
@@ -60,12 +69,32 @@ def choose(tier, **variables):
     return answer, [str(w.message) for w in said]
 
 
+def run(program, tier, **variables):
+    """What a fresh process prints, in lines; none where it fails."""
+    environment = {**os.environ, "MTPROF_TORCH_TIER": tier, **variables}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        print(done.stderr)
+    return done.stdout.splitlines() if done.returncode == 0 else []
+
+
 def of_program(tier, **variables):
     """Tier and warnings of a fresh process."""
-    environment = {**os.environ, "MTPROF_TORCH_TIER": tier, **variables}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False)
-    lines = done.stdout.splitlines()
-    return (lines[0], "\n".join(lines[1:])) if done.returncode == 0 and lines else ("", done.stderr)
+    lines = run(PROGRAM, tier, **variables) or [""]
+    return lines[0], "\n".join(lines[1:])
+
+
+def through_itt():
+    global skipped
+    if not torch.profiler.itt.is_available():
+        print("skipped: tier itt, this torch has no ITT")
+        skipped += 1
+        return
+    full, itt = run(NAMES, "full"), run(NAMES, "itt")
+    check("tier itt has the names and the nesting of tier full", len(full) > 20 and itt == full, itt)
+    check("it is asked for without a warning", of_program("itt") == ("itt", ""))
+    answer, said = choose("itt")
+    check("torch looks for a collector once", answer.tier == "full" and "before torch" in said[0], said)
 
 
 def compiled(full):
@@ -131,6 +160,7 @@ def main():
             check("not while something records", False)
         except mtprof.torch.TorchHostError as error:
             check("not while something records", "while something records" in str(error), error)
+    through_itt()
     refused(folder)
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0
