@@ -42,7 +42,8 @@ int64_t mtprof__timebase_seek(mtprof__timebase *base, uint64_t ticks)
         base->num = anchor[1].mono_ns - anchor->mono_ns;
         base->den = anchor[1].ticks - anchor->ticks;
         reach = anchor[1].ticks;
-        if (base->num >= base->den || anchor[1].mono_ns >= far_ns) {
+        if (base->num >= base->den || base->den > (uint64_t)INT64_MAX ||
+            anchor[1].mono_ns >= far_ns) {
             return mtprof__clock_map_ns(map, ticks);
         }
         base->reciprocal = (uint64_t)(((unsigned __int128)base->num << 64) / base->den);

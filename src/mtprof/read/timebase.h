@@ -5,7 +5,8 @@
  * division.
  *
  * A quotient d * num / den is guessed as the high half of d * floor(num * 2^64 / den), which is at
- * most one too small for any 64-bit d, and put right by the remainder.
+ * most one too small for any 64-bit d, and put right by the remainder. That is below 2 * den, so
+ * its low half is all of it while den is below 2^63.
  */
 #ifndef MTPROF_READ_TIMEBASE_H
 #define MTPROF_READ_TIMEBASE_H
@@ -39,8 +40,7 @@ MT_INLINE int64_t mtprof__timebase_ns(mtprof__timebase *base, uint64_t ticks)
                (int64_t)(uint64_t)((unsigned __int128)distance * base->num >> MTPROF_PERIOD_SHIFT);
     }
     uint64_t guess = (uint64_t)((unsigned __int128)distance * base->reciprocal >> 64);
-    unsigned __int128 rest =
-        (unsigned __int128)distance * base->num - (unsigned __int128)guess * base->den;
+    uint64_t rest = distance * base->num - guess * base->den;
     return base->base_ns + (int64_t)(guess + (rest >= base->den));
 }
 

@@ -192,9 +192,9 @@ static void write_dispatch(mtprof__chrome *chrome, const mtprof__event *event,
     mtb_write_literal(writer, "}},\n");
 }
 
-void mtprof__chrome_host_span(mtprof__chrome *chrome, const mtprof__event *event, bool tied)
+void mtprof__chrome_host_span(mtprof__chrome *chrome, const mtprof__event *event,
+                              mtprof__chrome_track *track, bool tied)
 {
-    mtprof__chrome_track *track = mtprof__chrome_track_of(chrome, event->track);
     bool held =
         mtprof__chrome_may_hold(track, tied) &&
         mtprof__chrome_hold(chrome, track, event->shown_start_ns, event->shown_end_ns, tied);

@@ -19,7 +19,6 @@ static int scratch_full(void *context, const void *bytes, size_t length)
 
 int mtprof__chrome_text_init(mtprof__chrome *chrome)
 {
-    chrome->time_high = -1;
     chrome->tail_steps[0] = -1;
     chrome->tail_steps[1] = -1;
     chrome->nowhere.place.text = chrome->nothing;
@@ -103,20 +102,24 @@ bool mtprof__chrome_keep(mtprof__chrome *chrome, mtprof__piece *piece, size_t mo
 
 /* ---- times ----------------------------------------------------------------------------------- */
 
-/* Numbers of more than 20 digits do not exist, and those of 17 and more are left to the general
- * way. */
-void mtprof__slow_number_set(mtprof__slow_number *number, uint64_t high)
+/* Numbers of up to four digits, and of 17 and more, are left to the general way. */
+bool mtprof__slow_number_set(mtprof__slow_number *number, uint64_t value)
 {
-    number->high = high;
-    number->digits = (uint32_t)(mtb_put_u64(number->text, high) - number->text);
-    if (high == 0 || number->digits > 12) {
-        number->digits = 0;
+    uint64_t high = value / 10000;
+    if (high == 0 || high >= (uint64_t)1000 * 1000 * 1000 * 1000) {
+        return false;
     }
+    number->first = high * 10000;
+    number->count = 10000;
+    number->digits = (uint32_t)(mtb_put_u64(number->text, high) - number->text);
+    return true;
 }
 
-void mtprof__chrome_set_time(mtprof__chrome *chrome, int64_t high)
+void mtprof__chrome_set_time(mtprof__chrome *chrome, int64_t ns)
 {
-    chrome->time_high = high;
+    int64_t high = ns / MTB_EIGHT_DIGITS;
+    chrome->time_first = high * MTB_EIGHT_DIGITS;
+    chrome->time_count = MTB_EIGHT_DIGITS;
     chrome->time_digits =
         (uint32_t)(mtb_put_u64(chrome->time_text, (uint64_t)high) - chrome->time_text);
 }

@@ -93,7 +93,8 @@ static int write_first(mtprof__chrome *chrome)
     int status;
     while ((status = mtprof__events_next(ahead, &event)) == MTPROF_OK) {
         if (may_be_first(event)) {
-            mtprof__chrome_host_span(chrome, event, false);
+            mtprof__chrome_host_span(chrome, event, mtprof__chrome_track_of(chrome, event->track),
+                                     false);
             chrome->first_index = event->index;
             break;
         }
@@ -104,18 +105,19 @@ static int write_first(mtprof__chrome *chrome)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static void write_end(mtprof__chrome *chrome, const mtprof__event *event)
+MT_INLINE void write_end(mtprof__chrome *chrome, const mtprof__event *event)
 {
     bool function = event->kind == MTPROF_EVENT_KIND_FUNCTION;
     bool tied = event->tied != 0;
     if (chrome->rebuild_frames || function) {
         tied = mtprof__chrome_frames_end(chrome, event);
     }
+    mtprof__chrome_track *track = mtprof__chrome_track_of(chrome, event->track);
     if (!function && MT_LIKELY(event->index != chrome->first_index)) {
-        mtprof__chrome_host_span(chrome, event, tied);
+        mtprof__chrome_host_span(chrome, event, track, tied);
     }
-    if (event->payload != NULL && (event->payload->fields & MTPROF__HAS_SEQUENCE) != 0) {
-        mtprof__chrome_forward(chrome, event);
+    if (mtprof__is_numbered(event)) {
+        mtprof__chrome_forward(chrome, event, track->number);
     }
     chrome->job->report.events++;
 }

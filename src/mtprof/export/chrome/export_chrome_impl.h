@@ -59,29 +59,32 @@ MT_INLINE char *mtprof__put_piece(char *at, const mtprof__piece *piece)
 /* A number that differs little from the one written before in the same place: ids, indices. What is
  * above its last four digits is kept as text. */
 typedef struct mtprof__slow_number {
-    uint64_t high;
+    uint64_t first, count; /* the numbers that have this text; count 0: none so far */
     char text[24];
     uint32_t digits;
 } mtprof__slow_number;
 
-/* Out-of-line half of mtprof__put_slow(). */
-void mtprof__slow_number_set(mtprof__slow_number *number, uint64_t high);
+/* Out-of-line half of mtprof__put_slow(). False: numbers like this one are not kept. */
+bool mtprof__slow_number_set(mtprof__slow_number *number, uint64_t value);
 
 /* At most 24 bytes are touched, and 32 read. */
 MT_INLINE char *mtprof__put_slow(mtprof__slow_number *number, char *at, uint64_t value)
 {
-    uint64_t high = value / 10000;
-    unsigned low = (unsigned)(value % 10000);
-    if (MT_UNLIKELY(high != number->high)) {
-        mtprof__slow_number_set(number, high);
-    }
-    if (MT_UNLIKELY(number->digits == 0)) {
-        return mtb_put_u64(at, value);
+    uint64_t low = value - number->first;
+    if (MT_UNLIKELY(low >= number->count)) {
+        if (value < 10) { /* sequence numbers, where nothing needs a gradient */
+            *at = (char)('0' + value);
+            return at + 1;
+        }
+        if (!mtprof__slow_number_set(number, value)) {
+            return mtb_put_u64(at, value);
+        }
+        low = value - number->first;
     }
     memcpy(at, number->text, 16); /* at most 16 of them count: ids are below 2^53 */
     at += number->digits;
-    memcpy(at, mtb_digit_pairs + (size_t)2 * (low / 100), 2);
-    memcpy(at + 2, mtb_digit_pairs + (size_t)2 * (low % 100), 2);
+    memcpy(at, mtb_digit_pairs + (size_t)2 * ((uint32_t)low / 100), 2);
+    memcpy(at + 2, mtb_digit_pairs + (size_t)2 * ((uint32_t)low % 100), 2);
     return at + 4;
 }
 
@@ -137,7 +140,8 @@ typedef struct mtprof__chrome {
     mtprof_model *model;
     bool mindtorch, rebuild_frames, several_tasks;
     int64_t shift_ns, base_ns; /* trace time + shift = time since base; base is Unix time */
-    int64_t time_high;         /* digits of the last time, without its last eight */
+    int64_t time_first;        /* times from here have the digits of time_text before their */
+    uint64_t time_count;       /* last eight; so many, 0: none so far */
     uint32_t time_digits;
     char time_text[24];
     mtprof__slow_number last_id, last_index, last_sequence;
@@ -181,21 +185,20 @@ MT_INLINE int64_t mtprof__chrome_since_base(const mtprof__chrome *chrome, int64_
     return ns < 0 ? 0 : ns;
 }
 /* Notes the upper digits of a time, which change every 0.1 s. */
-void mtprof__chrome_set_time(mtprof__chrome *chrome, int64_t high);
+void mtprof__chrome_set_time(mtprof__chrome *chrome, int64_t ns);
 
 /* That time as microseconds; at most 24 bytes are touched. */
 MT_INLINE char *mtprof__chrome_put_ns(mtprof__chrome *chrome, char *at, int64_t ns)
 {
-    int64_t high = ns / MTB_EIGHT_DIGITS;
-    if (MT_UNLIKELY(high == 0)) {
-        return mtb_put_thousandths(at, ns);
-    }
-    if (MT_UNLIKELY(high != chrome->time_high)) {
-        mtprof__chrome_set_time(chrome, high);
+    if (MT_UNLIKELY((uint64_t)(ns - chrome->time_first) >= chrome->time_count)) {
+        if (ns < MTB_EIGHT_DIGITS) {
+            return mtb_put_thousandths(at, ns);
+        }
+        mtprof__chrome_set_time(chrome, ns);
     }
     memcpy(at, chrome->time_text, 16); /* at most 12 of them count */
     at += chrome->time_digits;
-    uint64_t digits = mtb_eight_digits((uint32_t)(ns % MTB_EIGHT_DIGITS));
+    uint64_t digits = mtb_eight_digits((uint32_t)(ns - chrome->time_first));
     uint32_t rest = (uint32_t)(digits >> 40);
     memcpy(at, &digits, 8);
     at[5] = '.';
@@ -265,8 +268,9 @@ MT_INLINE bool mtprof__chrome_may_hold(const mtprof__chrome_track *track, bool t
     return MT_UNLIKELY(tied || track->ties != NULL);
 }
 
-/* chrome_span.c. tied: as above. */
-void mtprof__chrome_host_span(mtprof__chrome *chrome, const mtprof__event *event, bool tied);
+/* chrome_span.c. track: the event's; tied: as above. */
+void mtprof__chrome_host_span(mtprof__chrome *chrome, const mtprof__event *event,
+                              mtprof__chrome_track *track, bool tied);
 void mtprof__chrome_async_span(mtprof__chrome *chrome, const mtprof__event *event);
 /* A launch without a scope, and a call that a source saw. */
 void mtprof__chrome_launch(mtprof__chrome *chrome, const mtprof__event *event);
@@ -411,8 +415,8 @@ void mtprof__chrome_flow(mtprof__chrome *chrome, char phase, const char *name, u
 /* chrome_point.c */
 void mtprof__chrome_point(mtprof__chrome *chrome, const mtprof__event *event);
 
-/* chrome_forward.c: to be called for each host event at its end. */
-void mtprof__chrome_forward(mtprof__chrome *chrome, const mtprof__event *event);
+/* chrome_forward.c: to be called for each op with a sequence number at its end; with its thread. */
+void mtprof__chrome_forward(mtprof__chrome *chrome, const mtprof__event *event, uint32_t thread);
 
 /* chrome_frames.c: an end on a thread, where stacks were recorded or the event is a function.
  * Writes the span of a function too. Whether the event is tied, to frames also. */

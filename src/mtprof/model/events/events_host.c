@@ -106,8 +106,8 @@ static MT_NOINLINE int translate_devices(mtprof__record_events *r, mtprof__paylo
     return translate_tensors(r, &store->tensors_out, &store->translated_out);
 }
 
-static int set_payload(mtprof__record_events *r, mtprof__slot_context *c,
-                       mtprof__payload_store *store, mtprof__event *event)
+MT_INLINE int set_payload(mtprof__record_events *r, mtprof__slot_context *c,
+                          mtprof__payload_store *store, mtprof__event *event)
 {
     event->payload = NULL;
     if (store == NULL) {

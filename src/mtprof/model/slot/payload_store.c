@@ -311,14 +311,11 @@ static void find_inputs(mtprof__payload_store *store, const mtprof__dictionary *
     }
 }
 
-mtprof__payload *mtprof__payload_get(mtprof__payload_store *store,
-                                     const mtprof__dictionary *dictionary,
-                                     mtprof__inputs_cache *cache)
+mtprof__payload *mtprof__payload_settle(mtprof__payload_store *store,
+                                        const mtprof__dictionary *dictionary,
+                                        mtprof__inputs_cache *cache)
 {
     mtprof__payload *p = &store->payload;
-    if (p->fields == 0 || store->settled) {
-        return p->fields == 0 ? NULL : p;
-    }
     store->settled = true;
     if ((p->fields & MTPROF__HAS_INPUTS) != 0) {
         find_inputs(store, dictionary, cache);

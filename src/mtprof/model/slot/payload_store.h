@@ -89,11 +89,25 @@ typedef struct mtprof__inputs_cache {
     } items[256];
 } mtprof__inputs_cache;
 
+/* Out-of-line half of mtprof__payload_get(): makes the pointers. */
+mtprof__payload *mtprof__payload_settle(mtprof__payload_store *store,
+                                        const mtprof__dictionary *dictionary,
+                                        mtprof__inputs_cache *cache);
+
 /* Everything gathered so far, or NULL where that is nothing. memory_device and the devices of
  * tensors are the caller's to translate. */
-mtprof__payload *mtprof__payload_get(mtprof__payload_store *store,
-                                     const mtprof__dictionary *dictionary,
-                                     mtprof__inputs_cache *cache);
+MT_INLINE mtprof__payload *mtprof__payload_get(mtprof__payload_store *store,
+                                               const mtprof__dictionary *dictionary,
+                                               mtprof__inputs_cache *cache)
+{
+    const uint32_t pointers = MTPROF__HAS_INPUTS | MTPROF__HAS_SCALARS | MTPROF__HAS_TENSORS_IN |
+                              MTPROF__HAS_TENSORS_OUT | MTPROF__HAS_METADATA;
+    uint32_t fields = store->payload.fields;
+    if ((fields & pointers) != 0 && !store->settled) {
+        return mtprof__payload_settle(store, dictionary, cache);
+    }
+    return fields != 0 ? &store->payload : NULL;
+}
 
 /* The name that was given in full. */
 bool mtprof__payload_name(const mtprof__payload_store *store, mtprof_text *name);

@@ -4,6 +4,7 @@
  */
 #include "chrome_image.h"
 #include "harness/mt_test.h"
+#include "mtprof/export/chrome/export_chrome_impl.h"
 #include "mtprof/export/json_text.h"
 
 #include <stdio.h>
@@ -748,4 +749,46 @@ TEST(device_annotations_stand_outermost_first)
     check_order(&image, order, 3);
     mtprof_model_free(model);
     image_fini(&image);
+}
+
+/* Ids and times are written with the digits of those before, where they are near them. */
+TEST(numbers_after_numbers)
+{
+    static const uint64_t numbers[] = {0,
+                                       9,
+                                       10,
+                                       9999,
+                                       10000,
+                                       10001,
+                                       19999,
+                                       20000,
+                                       9999,
+                                       5,
+                                       20001,
+                                       123456789,
+                                       123456790,
+                                       99999999,
+                                       100000000,
+                                       (uint64_t)1 << 53,
+                                       9999999999999999u,
+                                       10000000000000000u,
+                                       10000000000000001u,
+                                       9999999999999998u,
+                                       UINT64_MAX,
+                                       20002};
+    mtprof__slow_number number = {0};
+    mtprof__chrome *chrome = calloc(1, sizeof *chrome);
+    REQUIRE(chrome != NULL);
+    for (size_t i = 0; i < MT_COUNT(numbers); i++) {
+        char got[64], expected[64];
+        uint64_t ns = numbers[i] & INT64_MAX;
+        *mtprof__put_slow(&number, got, numbers[i]) = '\0';
+        snprintf(expected, sizeof expected, "%llu", (unsigned long long)numbers[i]);
+        CHECK_EQ_STR(got, expected);
+        *mtprof__chrome_put_ns(chrome, got, (int64_t)ns) = '\0';
+        snprintf(expected, sizeof expected, "%llu.%03u", (unsigned long long)(ns / 1000),
+                 (unsigned)(ns % 1000));
+        CHECK_EQ_STR(got, expected);
+    }
+    free(chrome);
 }
