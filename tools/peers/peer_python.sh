@@ -25,6 +25,7 @@ compare tests/peers/dtypes/torch_types.py
 compare tests/peers/nn/torch_images.py
 compare tests/peers/nn/torch_more.py
 compare tests/peers/nn/torch_recurrent.py
+compare tests/peers/nn/torch_weights.py
 compare tests/peers/torch_profiles.py "$work"
 compare tests/peers/torch_memory.py "$work/memory"
 # The same programs on the simulated accelerator.
