@@ -6,6 +6,7 @@ schedule of steps. With `python`: output and exit status, also where the script 
 """
 import collections
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,7 @@ import unittest
 
 import mtprof
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LOOP = """\
 import torch
 torch.manual_seed(1)
@@ -145,6 +147,15 @@ class Run(unittest.TestCase):
             with self.subTest(options=options):
                 found = self.record(*options, text=PROFILES_ITSELF)
                 self.assertEqual(found[:2], expected[:2], found[2])
+
+    def test_the_front_page(self):
+        """README's example."""
+        with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
+            sample = re.search(r"^```python\n(.*?)^```$", file.read(), re.M | re.S)[1]
+        status, output, said = self.python("train.py", text=sample)
+        self.assertEqual((status, said), (0, ""))
+        self.assertIn("AddmmBackward0", output)
+        self.assertIn("trace.json.gz", os.listdir(self.folder))
 
     def test_the_patch(self):
         status, output, said = self.record("--patch-torch", text=PROFILES_ITSELF)

@@ -178,7 +178,8 @@ def results(options, folder, emit):
         found[who] = json.loads(done.stdout.splitlines()[-1])
     assert found["ours"].pop("events in all") == found["torch"].pop("events in all"), found
     many = f"{options.many // 1000}k"
-    for name in ("stop", "key_averages", "export"):
+    emit(f"torch_host_stop_{many}_ms", *(found[who]["stop"][0] * 1000 for who in PROFILES))
+    for name in ("key_averages", "export"):
         emit(f"torch_host_{name}_{many}_s", *(found[who][name][0] for who in PROFILES))
     emit(f"torch_host_results_{many}_s", *(sum(found[who][name][0] for name in ("stop", "key_averages", "events"))
                                            for who in PROFILES))
