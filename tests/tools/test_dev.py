@@ -12,7 +12,7 @@ import unittest
 import unittest.mock
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
-COMMANDS = "demo test bench lint docs fmt asan tsan fuzz peers conformance python setup help".split()
+COMMANDS = "demo test bench lint docs fmt asan tsan fuzz peers gpu conformance python setup help".split()
 
 
 def dev(*arguments, folder=SOURCE, **environment):

@@ -40,7 +40,14 @@ static bool has_type(uint16_t code, mt_dtype dtype)
     case MT_BINARY_ADD:
     case MT_BINARY_MUL:
     case MT_BINARY_MAXIMUM:
-    case MT_BINARY_MINIMUM: return true;
+    case MT_BINARY_MINIMUM:
+    case MT_BINARY_FMAX:
+    case MT_BINARY_FMIN:
+    case MT_BINARY_HEAVISIDE: return true;
+    case MT_BINARY_GCD:
+    case MT_BINARY_LCM:
+    case MT_BINARY_LEFT_SHIFT:
+    case MT_BINARY_RIGHT_SHIFT: return !is_real && dtype != MT_DTYPE_BOOL;
     case MT_BINARY_BITWISE_AND:
     case MT_BINARY_BITWISE_OR:
     case MT_BINARY_BITWISE_XOR: return !is_real;
@@ -90,7 +97,42 @@ static int64_t power(int64_t x, int64_t y)
     return (int64_t)result;
 }
 
-static int64_t expected_integer(uint16_t code, int64_t x, int64_t y)
+static uint64_t magnitude(int64_t x)
+{
+    return x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
+}
+
+/* By subtraction of multiples of two: another way than the kernel's. */
+static uint64_t gcd(int64_t x, int64_t y)
+{
+    uint64_t a = magnitude(x);
+    uint64_t b = magnitude(y);
+    if (a == 0 || b == 0) {
+        return a | b;
+    }
+    int twos = __builtin_ctzll(a | b);
+    a >>= __builtin_ctzll(a);
+    while (b != 0) {
+        b >>= __builtin_ctzll(b);
+        uint64_t less = a < b ? a : b;
+        b = a < b ? b - a : a - b;
+        a = less;
+    }
+    return a << twos;
+}
+
+/* Shifts depend on how many bits the type has. */
+static int64_t expected_shift(uint16_t code, uint32_t dtype, int64_t x, int64_t y)
+{
+    int64_t bits = 8 * (int64_t)mt_dtype_size((mt_dtype)dtype);
+    bool inside = y >= 0 && y < bits;
+    if (code == MT_BINARY_LEFT_SHIFT) {
+        return inside ? (int64_t)((uint64_t)x << y) : 0;
+    }
+    return inside ? x >> y : (x < 0 ? -1 : 0);
+}
+
+static int64_t expected_integer(uint16_t code, uint32_t dtype, int64_t x, int64_t y)
 {
     uint64_t a = (uint64_t)x;
     uint64_t b = (uint64_t)y;
@@ -105,8 +147,18 @@ static int64_t expected_integer(uint16_t code, int64_t x, int64_t y)
                          ((__int128)x % y != 0 && (x < 0) != (y < 0) ? y : 0));
     case MT_BINARY_FMOD: return (int64_t)((__int128)x % y);
     case MT_BINARY_POW: return power(x, y);
+    case MT_BINARY_FMAX:
     case MT_BINARY_MAXIMUM: return x > y ? x : y;
+    case MT_BINARY_FMIN:
     case MT_BINARY_MINIMUM: return x < y ? x : y;
+    case MT_BINARY_HEAVISIDE: return x == 0 ? y : x > 0;
+    case MT_BINARY_GCD: return (int64_t)gcd(x, y);
+    case MT_BINARY_LCM: {
+        uint64_t common = gcd(x, y);
+        return common == 0 ? 0 : (int64_t)(magnitude(x) / common * magnitude(y));
+    }
+    case MT_BINARY_LEFT_SHIFT:
+    case MT_BINARY_RIGHT_SHIFT: return expected_shift(code, dtype, x, y);
     case MT_BINARY_BITWISE_AND: return x & y;
     case MT_BINARY_BITWISE_OR: return x | y;
     default: return x ^ y;
@@ -118,6 +170,8 @@ static int64_t expected_bool(uint16_t code, int64_t x, int64_t y)
     switch (code) {
     case MT_BINARY_ADD:
     case MT_BINARY_MAXIMUM:
+    case MT_BINARY_FMAX:
+    case MT_BINARY_HEAVISIDE:
     case MT_BINARY_BITWISE_OR: return x | y;
     case MT_BINARY_BITWISE_XOR: return x ^ y;
     default: return x & y;
@@ -180,6 +234,16 @@ static long double expected_real(uint16_t code, long double x, long double y, bo
     case MT_BINARY_SIGMOID_BACKWARD: return x * (y * (1 - y));
     case MT_BINARY_TANH_BACKWARD: return x * (1 - y * y);
     case MT_BINARY_THRESHOLD_BACKWARD: return y <= (long double)alpha_real ? 0 : x;
+    case MT_BINARY_FMAX: return fmaxl(x, y);
+    case MT_BINARY_FMIN: return fminl(x, y);
+    case MT_BINARY_HEAVISIDE: return x == 0 ? y : x > 0;
+    case MT_BINARY_NEXTAFTER:
+        return is_float ? (long double)nextafterf((float)x, (float)y)
+                        : (long double)nextafter((double)x, (double)y);
+    case MT_BINARY_LOGADDEXP2: {
+        long double larger = x > y || isnan(x) ? x : y;
+        return x == y && isinf(x) ? x : larger + log1pl(exp2l(-fabsl(x - y))) / M_LN2l;
+    }
     case MT_BINARY_HYPOT: return hypotl(x, y);
     case MT_BINARY_COPYSIGN: return copysignl(x, y);
     case MT_BINARY_LOGADDEXP: {
@@ -209,6 +273,7 @@ static bool is_close(uint16_t code, const mt_array *out, int64_t i, long double 
     case MT_BINARY_ATAN2: return off <= 1.5;
     case MT_BINARY_HYPOT: return off <= 1;
     case MT_BINARY_LOGADDEXP:
+    case MT_BINARY_LOGADDEXP2:
         return off <= 2 || fabsl(got - want) <= 2 * epsilon * fmaxl(1, fmaxl(fabsl(x), fabsl(y)));
     case MT_BINARY_SIGMOID_BACKWARD: /* of nothing below 0 */
         if (y < 0) {
@@ -248,8 +313,9 @@ static void check_element(uint16_t code, const mt_array *out, operands in, int64
     } else {
         int64_t a = pointwise_integer(in.x, i);
         int64_t b = pointwise_integer(in.y, i);
-        int64_t want = dtype == MT_DTYPE_BOOL ? expected_bool(code, a, b)
-                                              : pointwise_wrap(dtype, expected_integer(code, a, b));
+        int64_t want = dtype == MT_DTYPE_BOOL
+                           ? expected_bool(code, a, b)
+                           : pointwise_wrap(dtype, expected_integer(code, dtype, a, b));
         good = pointwise_integer(out, i) == want;
     }
     if (!good) {

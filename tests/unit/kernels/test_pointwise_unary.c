@@ -49,6 +49,14 @@ static long double expected_function(uint16_t code, long double x)
     case MT_UNARY_ERFC: return erfcl(x);
     case MT_UNARY_SINH: return sinhl(x);
     case MT_UNARY_COSH: return coshl(x);
+    case MT_UNARY_ASIN: return asinl(x);
+    case MT_UNARY_ACOS: return acosl(x);
+    case MT_UNARY_ATAN: return atanl(x);
+    case MT_UNARY_ASINH: return asinhl(x);
+    case MT_UNARY_ACOSH: return acoshl(x);
+    case MT_UNARY_ATANH: return atanhl(x);
+    case MT_UNARY_EXP2: return exp2l(x);
+    case MT_UNARY_SINC: return x == 0 ? 1 : sinl(M_PIl * x) / (M_PIl * x);
     case MT_UNARY_GELU: return 0.5L * x * erfcl(-x * M_SQRT1_2);
     case MT_UNARY_GELU_TANH:
         return 0.5L * x * (1 + tanhl(0.797884560802865355879892L * (x + 0.044715L * x * x * x)));
@@ -74,6 +82,7 @@ static long double expected_real(uint16_t code, long double x)
     case MT_UNARY_CEIL: return ceill(x);
     case MT_UNARY_ROUND: return rintl(x);
     case MT_UNARY_TRUNC: return truncl(x);
+    case MT_UNARY_FRAC: return x - truncl(x);
     case MT_UNARY_CLAMP:
     case MT_UNARY_HARDTANH: return clamp(x, scalars[0], scalars[1]);
     case MT_UNARY_LEAKY_RELU: return x > 0 ? x : x * (long double)scalars[0];
@@ -101,6 +110,7 @@ static bool expected_truth(uint16_t code, long double x)
     switch (code) {
     case MT_UNARY_LOGICAL_NOT: return x == 0;
     case MT_UNARY_ISNAN: return isnan(x);
+    case MT_UNARY_SIGNBIT: return signbit(x);
     case MT_UNARY_ISINF: return isinf(x);
     default: return isfinite(x);
     }
@@ -110,7 +120,8 @@ static bool expected_truth(uint16_t code, long double x)
 
 static bool is_truth(uint16_t code)
 {
-    return code == MT_UNARY_LOGICAL_NOT || (code >= MT_UNARY_ISNAN && code <= MT_UNARY_ISFINITE);
+    return code == MT_UNARY_LOGICAL_NOT || code == MT_UNARY_SIGNBIT ||
+           (code >= MT_UNARY_ISNAN && code <= MT_UNARY_ISFINITE);
 }
 
 static bool has_type(uint16_t code, mt_dtype dtype)
@@ -148,6 +159,7 @@ static double tolerance(uint16_t code, uint32_t dtype)
     case MT_UNARY_CEIL:
     case MT_UNARY_ROUND:
     case MT_UNARY_TRUNC:
+    case MT_UNARY_FRAC:
     case MT_UNARY_CLAMP:
     case MT_UNARY_HARDTANH: return 0;
     case MT_UNARY_SQUARE:
@@ -184,6 +196,8 @@ static bool is_close_enough(uint16_t code, const mt_array *out, int64_t i, long 
     case MT_UNARY_SIGMOID:
     case MT_UNARY_SILU: /* 1 / (1 + inf) */
         return (x < -80 && fabsl(got) <= -x * 1e-34L) || (isinf(x) && isnan(got));
+    case MT_UNARY_SINC: /* the angle pi x is rounded */
+        return fabsl(got - want) <= 2 * epsilon || (isnan(got) && isinf((float)(M_PIl * x)));
     case MT_UNARY_SOFTPLUS: /* the product x * beta is rounded */
         return fabsl(got - want) <= epsilon * (2 + fabsl(1.5L * x)) * fabsl(want);
     default: return false;
