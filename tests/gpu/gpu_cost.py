@@ -70,7 +70,8 @@ def many():
     prof.stop()
     ended = time.perf_counter()
     print(f"a million kernels: the GPU was done after {(waited - began) * 1e3:.1f} ms, stop() took "
-          f"{(ended - waited) * 1e3:.1f} ms; {prof.health()}; {cuda_info().records} records, {cuda_info().dropped} dropped")
+          f"{(ended - waited) * 1e3:.1f} ms; {prof.health()}; "
+          f"{cuda_info().records} records, {cuda_info().dropped} dropped")
 
 
 if __name__ == "__main__":

@@ -62,8 +62,8 @@ def cnn():
 def gpt():
     layer = torch.nn.TransformerEncoderLayer(64, 4, 128, dropout=0.0, batch_first=True, norm_first=True)
     model = torch.nn.ModuleDict({
-        "embed": torch.nn.Embedding(100, 64), "blocks": torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False),
-        "head": torch.nn.Linear(64, 100)}).cuda()
+        "embed": torch.nn.Embedding(100, 64), "head": torch.nn.Linear(64, 100),
+        "blocks": torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)}).cuda()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     tokens = torch.randint(0, 100, (4, 32), device="cuda")
     mask = torch.nn.Transformer.generate_square_subsequent_mask(32, device="cuda")
@@ -196,7 +196,60 @@ def case_cycles():
         sizes.append(resident() >> 10)
     quarter = len(sizes) // 4
     print(f"{len(sizes)} cycles: {sizes[quarter]} KiB resident after a quarter, {sizes[-1]} at the end")
-    assert sizes[-1] - sizes[quarter] < 32 << 10, sizes[::len(sizes) // 10]
+    # CUPTI keeps some 75 KiB each time it is detached, ours or not (docs/nvidia.md).
+    assert (sizes[-1] - sizes[quarter]) / (len(sizes) - quarter) < 150, sizes[::len(sizes) // 10]
+
+
+def case_busy():
+    """Recordings begin and end while other threads launch: nothing crashes or hangs, and work is not lost."""
+    import threading
+    x = torch.ones(2, 2, device="cuda")
+    stop = threading.Event()
+
+    def run():
+        with torch.cuda.stream(torch.cuda.Stream()):
+            while not stop.is_set():
+                for _ in range(100):
+                    x + x
+    threads = [threading.Thread(target=run) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    unmatched = 0
+    try:
+        for _ in range(100 if LONG else 30):
+            with ours() as prof:
+                for _ in range(200):
+                    x + x
+            health = prof.health()
+            assert health.lost == 0 and not mt.cuda_info().running, (health, mt.cuda_info())
+            unmatched += health.unmatched
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    info = mt.cuda_info()
+    assert info.dropped == 0 and info.unreadable == 0 and info.waits_failed == 0, info
+    print(f"busy: {info.records} records, {info.unjoined} without their call, {unmatched} launches unmatched")
+
+
+def memory(document):
+    """Bytes of the allocations and releases on the GPU, with what is allocated and reserved after each, sorted."""
+    return sorted((e["args"]["Bytes"], e["args"]["Total Allocated"], e["args"]["Total Reserved"])
+                  for e in document["traceEvents"] if e["name"] == "[memory]" and e["args"]["Device Type"] == 1)
+
+
+def case_memory():
+    """Allocations of torch's CUDA allocator, as torch.profiler reports them."""
+    step = cnn()
+    for _ in range(3):
+        step()
+    both = []
+    for profile in (ours, theirs):
+        with profile(profile_memory=True) as prof:
+            step()
+        both.append(memory(trace(prof)))
+    assert both[0] and both[0] == both[1], [len(side) for side in both] + [side[:6] for side in both]
+    print(f"memory: {len(both[0])} allocations and releases equal")
 
 
 def case_in_flight():
@@ -331,8 +384,8 @@ def case_dying(path):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-CASES = ("cnn", "gpt", "tracks", "threads", "cycles", "in_flight", "schedule", "waits", "graph", "beside", "torn_down",
-         "fork", "killed")
+CASES = ("cnn", "gpt", "tracks", "threads", "cycles", "busy", "memory", "in_flight", "schedule", "waits", "graph",
+         "beside", "torn_down", "fork", "killed")
 
 
 def add(name):

@@ -243,6 +243,12 @@ static _Thread_local bool at_exit;
 int cuptiFinalize(void)
 {
     MAY_FAIL("cuptiFinalize");
+    if (settings.keeps) {
+        uint8_t *buffer = NULL;
+        size_t size = 0;
+        size_t most = 0;
+        buffer_wanted(&buffer, &size, &most);
+    }
     facts.finalized++;
     facts.finalized_at_exit += at_exit;
     facts.subscribed = 0;

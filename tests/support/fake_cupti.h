@@ -47,6 +47,7 @@ typedef struct fake_settings {
     size_t dropped;       /* reported with the next buffer */
     bool hangs;           /* the GPU never has done its work */
     bool captures;        /* every stream */
+    bool keeps;           /* a buffer of another thread, when it is detached */
     bool mute;            /* no callbacks, not even at the exit of cuDriverGetVersion */
     int devices;
 } fake_settings;

@@ -10,6 +10,8 @@
  *   CB2  There are at most 64 buffers of 2 MiB, some 600,000 records. A round is made twice a
  *        second, or when a quarter of them is full. Without a free one CUPTI drops records, and
  *        counts them.
+ *   CB3  CUPTI does not give back the buffers of threads that launch while it is detached. They no
+ *        longer count after that, and are freed when it is detached the next time.
  */
 #include "base/alloc.h"
 #include "base/compiler.h"
@@ -35,10 +37,13 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     uint8_t *unused[MOST_BUFFERS];
+    uint8_t *lent[MOST_BUFFERS];      /* CUPTI has them */
+    uint8_t *abandoned[MOST_BUFFERS]; /* CB3 */
     filled kept[MOST_BUFFERS];
-    uint32_t n_unused, n_kept;
-    uint32_t count; /* that exist */
+    uint32_t n_unused, n_lent, n_abandoned, n_kept;
+    uint32_t count; /* that exist, without the abandoned ones */
     bool reading, leave;
+    bool ignore; /* what is given back */
     pthread_t reader;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -50,35 +55,48 @@ void cp__on_buffer_wanted(uint8_t **out, size_t *bytes, size_t *most_records)
 {
     pthread_mutex_lock(&pool.lock);
     uint8_t *taken = pool.n_unused > 0 ? pool.unused[--pool.n_unused] : NULL;
-    bool make = taken == NULL && pool.count < MOST_BUFFERS;
-    pool.count += make;
-    pthread_mutex_unlock(&pool.lock);
-    if (make) {
+    if (taken == NULL && pool.count < MOST_BUFFERS) {
         taken = mtb_aligned_take(BUFFER_BYTES);
-        if (taken == NULL) {
-            pthread_mutex_lock(&pool.lock);
-            pool.count--;
-            pthread_mutex_unlock(&pool.lock);
-        }
+        pool.count += taken != NULL;
     }
+    if (taken != NULL) {
+        pool.lent[pool.n_lent++] = taken;
+    }
+    pthread_mutex_unlock(&pool.lock);
     *out = taken;
     *bytes = taken != NULL ? BUFFER_BYTES : 0;
     *most_records = 0; /* as many as fit */
+}
+
+/* Whether CUPTI had it, and has it no longer. The lock is held. */
+static bool take_back(const uint8_t *bytes)
+{
+    for (uint32_t i = 0; i < pool.n_lent; i++) {
+        if (pool.lent[i] == bytes) {
+            pool.lent[i] = pool.lent[--pool.n_lent];
+            return true;
+        }
+    }
+    return false;
 }
 
 void cp__on_buffer_done(void *context, uint32_t stream, uint8_t *bytes, size_t size, size_t used)
 {
     (void)size;
     size_t dropped = 0;
-    if (bytes != NULL) {
-        pthread_mutex_lock(&pool.lock);
+    pthread_mutex_lock(&pool.lock);
+    bool ignore = pool.ignore;
+    bool ours = bytes != NULL && take_back(bytes); /* else it was abandoned */
+    if (ours && ignore) {
+        pool.unused[pool.n_unused++] = bytes;
+    } else if (ours) {
         pool.kept[pool.n_kept++] = (filled){bytes, used};
         if (pool.n_kept >= EAGER) {
             pthread_cond_signal(&pool.changed);
         }
-        pthread_mutex_unlock(&pool.lock);
     }
-    if (cp__cuda.dropped(context, stream, &dropped) == CP_OK && dropped > 0) {
+    pthread_mutex_unlock(&pool.lock);
+    if (!ignore && cp__cuda.dropped(context, stream, &dropped) == CP_OK && dropped > 0) {
         cp__add(&cp__count.dropped, dropped);
         mtprof_push_lost(__atomic_load_n(&serving, __ATOMIC_ACQUIRE), dropped);
     }
@@ -200,7 +218,9 @@ static void *read_rounds(void *argument)
 void cp__buffers_begin(mtprof_source *source)
 {
     __atomic_store_n(&serving, source, __ATOMIC_RELEASE);
+    pthread_mutex_lock(&pool.lock);
     pool.leave = false;
+    pthread_mutex_unlock(&pool.lock);
     /* Without the thread all is read at the end, as far as the buffers go. */
     pool.reading = pool.reading || pthread_create(&pool.reader, NULL, read_rounds, NULL) == 0;
 }
@@ -218,17 +238,28 @@ void cp__buffers_end(void)
     pool.reading = false;
 }
 
+void cp__buffers_ignore(bool ignore)
+{
+    pthread_mutex_lock(&pool.lock);
+    pool.ignore = ignore;
+    pthread_mutex_unlock(&pool.lock);
+}
+
 void cp__buffers_trim(void)
 {
-    uint8_t *unused[MOST_BUFFERS];
+    uint8_t *gone[2 * MOST_BUFFERS];
     pthread_mutex_lock(&pool.lock);
     uint32_t n = pool.n_unused;
-    memcpy(unused, pool.unused, n * sizeof unused[0]);
-    pool.n_unused = 0;
-    pool.count -= n;
+    memcpy(gone, pool.unused, n * sizeof gone[0]);
+    memcpy(gone + n, pool.abandoned, pool.n_abandoned * sizeof gone[0]);
+    n += pool.n_abandoned;
+    memcpy(pool.abandoned, pool.lent, pool.n_lent * sizeof gone[0]);
+    pool.count -= pool.n_unused + pool.n_lent;
+    pool.n_abandoned = pool.n_lent;
+    pool.n_lent = pool.n_unused = 0;
     pthread_mutex_unlock(&pool.lock);
     for (uint32_t i = 0; i < n; i++) {
-        mtb_free(unused[i]);
+        mtb_free(gone[i]);
     }
 }
 

@@ -125,7 +125,11 @@ void cp__buffers_end(void);
 /* Reads what CUPTI has given back. */
 void cp__buffers_read(void);
 
-/* Frees the buffers that nobody uses. */
+/* While CUPTI is let go, other threads of the program may launch: what comes of it is not of the
+ * recording, nor is what CUPTI drops then. */
+void cp__buffers_ignore(bool ignore);
+
+/* CUPTI is detached: frees the buffers that nobody uses. */
 void cp__buffers_trim(void);
 void cp__buffers_after_fork(void);
 
@@ -142,6 +146,10 @@ static inline void cp__add(uint64_t *count, uint64_t more)
 {
     __atomic_add_fetch(count, more, __ATOMIC_RELAXED);
 }
+
+/* When the recording began, and when it ended (UINT64_MAX while it goes on). Work outside of that
+ * whose call was not recorded is not of this recording. */
+void cp__records_within(uint64_t from_ns, uint64_t until_ns);
 
 /* When the work of a record began. */
 uint64_t cp__record_start(const void *record);

@@ -94,6 +94,20 @@ static bool makes_sense(const common *c)
     return good;
 }
 
+static uint64_t within[2] = {0, UINT64_MAX}; /* atomic */
+
+void cp__records_within(uint64_t from_ns, uint64_t until_ns)
+{
+    __atomic_store_n(&within[0], from_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&within[1], until_ns, __ATOMIC_RELAXED);
+}
+
+static bool is_within(uint64_t ns)
+{
+    return ns >= __atomic_load_n(&within[0], __ATOMIC_RELAXED) &&
+           ns <= __atomic_load_n(&within[1], __ATOMIC_RELAXED);
+}
+
 static void push(mtprof_source *source, uint32_t kind, const char *name, const common *c,
                  uint64_t bytes, meta_list *meta)
 {
@@ -111,6 +125,9 @@ static void push(mtprof_source *source, uint32_t kind, const char *name, const c
         .bytes = bytes,
         .meta = meta->items,
     };
+    if (activity.launch_key == 0 && !is_within(c->start)) {
+        return;
+    }
     if (c->graph_node != 0) {
         add(meta, KEY_GRAPH_NODE, MTPROF_META_UINT, c->graph_node);
     }

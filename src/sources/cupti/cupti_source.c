@@ -30,6 +30,7 @@ static struct {
 /* Of the recording: libmtprof calls the source from one thread at a time. */
 static struct {
     void *subscriber;
+    uint64_t began_ns;
     uint32_t options;  /* that were asked of CUPTI */
     bool running;      /* atomic; CUPTI is ours */
     bool used, forked; /* used: in this process or its parent, before the fork */
@@ -134,6 +135,7 @@ static void let_go(void)
 {
     int result = CP_OK;
     int version = 0;
+    cp__buffers_ignore(true);
     disable_kinds();
     cp__detach_at_exit(true);
     (void)cp__cuda.enable_callback(1, cupti.subscriber, CP_DOMAIN_DRIVER, cp__detach_call());
@@ -196,6 +198,8 @@ static mtprof_status begin(void *context, mtprof_source *source, uint64_t wants)
         return MTPROF_ENOTSUP;
     }
     cp__calls_begin();
+    cp__records_within(UINT64_MAX, UINT64_MAX); /* until it has begun */
+    cp__buffers_ignore(false);
     say(cp__names_are_raw() ? "names of kernels are mangled: no libstdc++ is loaded" : "");
     if (!cupti.running) { /* else the last recording did not wait for the GPU, and CUPTI stayed */
         cupti.used = true;
@@ -205,14 +209,18 @@ static mtprof_status begin(void *context, mtprof_source *source, uint64_t wants)
     mtprof_status status = cupti.running ? MTPROF_OK : take();
     if (status != MTPROF_OK) {
         cp__buffers_end();
+        return status;
     }
-    return status;
+    cupti.began_ns = read_clock();
+    cp__records_within(cupti.began_ns, UINT64_MAX);
+    return MTPROF_OK;
 }
 
 /* The gate is shut: calls are not recorded any more. What the GPU does is awaited by flush(). */
 static void finish(void *context)
 {
     (void)context;
+    cp__records_within(cupti.began_ns, read_clock());
 }
 
 static void flush(void *context, uint64_t timeout_ns)

@@ -9,16 +9,21 @@
 
 void image_init(chrome_image *image)
 {
+    image_init_device(image, "NPU");
+}
+
+void image_init_device(chrome_image *image, const char *device_type)
+{
     *image = (chrome_image){.strings = 0};
     tb_init(&image->b);
     tb_set64(&image->b, 40, 4242); /* pid */
     image->b.chunk_bytes = 64 * 1024;
     tb_chunk(&image->b, MTPROF_STREAM_DEFINITIONS, 0);
     uint32_t name = image_string(image, "main thread");
-    uint32_t npu = image_string(image, "NPU");
+    uint32_t type = image_string(image, device_type);
     tb_record(&image->b, MTPROF_REC_DEF_THREAD, 0, 1, WORDS(4242, 0x7F00, name));
     tb_record(&image->b, MTPROF_REC_DEF_THREAD, 0, 2, WORDS(4243, 0x7F01, 0));
-    tb_record(&image->b, MTPROF_REC_DEF_SOURCE, 0, 1, WORDS(low_high(npu, npu)));
+    tb_record(&image->b, MTPROF_REC_DEF_SOURCE, 0, 1, WORDS(low_high(type, type)));
 }
 
 uint32_t image_string(chrome_image *image, const char *text)

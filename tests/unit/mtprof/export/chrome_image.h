@@ -36,6 +36,8 @@ typedef struct chrome_image {
 /* Thread 1 ("main thread", tid 4242 = pid), thread 2 (4243), source 1 of type NPU. Then strings may
  * be defined until image_control(). */
 void image_init(chrome_image *image);
+/* The same with a source of another type. */
+void image_init_device(chrome_image *image, const char *device_type);
 uint32_t image_string(chrome_image *image, const char *text);
 /* A window from tick 1000 to 1000000 that recorded `gate`, step 3; ids from 100 on. Then more may
  * be put into the control stream until image_thread(). */
