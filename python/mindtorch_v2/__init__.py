@@ -69,8 +69,9 @@ _ELSEWHERE = {"save": "serialization", "load": "serialization", "set_printoption
 _ELSEWHERE.update({name.replace("Tensor", "Storage"): "storage" for name in _legacy_types.TENSOR_TYPES},
                   TypedStorage="storage", UntypedStorage="storage")
 _ELSEWHERE.update(dict.fromkeys("""
-    autocast get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype is_autocast_cpu_enabled is_autocast_enabled
-    set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype
+    autocast get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype is_autocast_cpu_enabled
+    is_autocast_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled
+    set_autocast_gpu_dtype
 """.split(), "amp.autocast_mode"))
 
 

@@ -22,6 +22,7 @@ for half in float16 bfloat16; do
     compare tests/peers/torch_ops.py "$build/libmindtorch.so" --half "$half" --seed "${PEERS_SEED:-1}"
 done
 compare tests/peers/dtypes/torch_types.py
+compare tests/peers/dtypes/torch_amp.py "$build/libmindtorch.so"
 compare tests/peers/nn/torch_images.py
 compare tests/peers/nn/torch_more.py
 compare tests/peers/nn/torch_recurrent.py

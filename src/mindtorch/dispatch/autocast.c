@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Autocast, see dispatch/autocast.h.
+ * Autocast, see autocast_impl.h.
  */
-#include "mindtorch/dispatch/autocast.h"
-
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/idmap.h"
 #include "mindtorch/core/tensor/tensor_impl.h"
 #include "mindtorch/core/thread/thread_state.h"
+#include "mindtorch/dispatch/autocast_impl.h"
 #include "mindtorch/dispatch/dispatch.h"
 
 #include <mindtorch/autocast.h>
@@ -309,12 +308,16 @@ static int cast_value(const mt_value *from, mt_value *to, mt_dtype dtype, uint32
         return cast(from->of.tensor, dtype, type, &to->of.tensor);
     }
     mt_tensor **list = mtb_calloc((size_t)from->count + 1, sizeof *list);
-    int status = list == NULL ? mtb_fail(MT_ENOMEM, "autocast: memory was refused") : MT_OK;
-    for (uint32_t k = 0; k < from->count && status == MT_OK; k++) {
-        status =
-            from->of.tensors[k] == NULL ? MT_OK : cast(from->of.tensors[k], dtype, type, &list[k]);
-    }
     to->of.tensors = list;
+    if (list == NULL) {
+        return mtb_fail(MT_ENOMEM, "autocast: memory was refused");
+    }
+    int status = MT_OK;
+    for (uint32_t k = 0; k < from->count && status == MT_OK; k++) {
+        if (from->of.tensors[k] != NULL) {
+            status = cast(from->of.tensors[k], dtype, type, &list[k]);
+        }
+    }
     return status;
 }
 

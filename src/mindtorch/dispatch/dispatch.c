@@ -18,7 +18,7 @@
 #include "mindtorch/core/device/backends.h"
 #include "mindtorch/core/memory/memory.h"
 #include "mindtorch/core/thread/thread_state.h"
-#include "mindtorch/dispatch/autocast.h"
+#include "mindtorch/dispatch/autocast_impl.h"
 #include "mindtorch/dispatch/autograd_hook.h"
 #include "mindtorch/dispatch/call.h"
 #include "mindtorch/dispatch/call_words.h"

@@ -30,6 +30,8 @@ DECISIONS = {
     "mkldnn_rnn_layer_backward": "our fused layer",
     "lstm": "torch casts inside, and not for empty batches",
     "lstm.data": "torch casts inside the other overload alone",
+    **dict.fromkeys(("_upsample_bilinear2d_aa", "_upsample_bilinear2d_aa_backward", "_upsample_bicubic2d_aa",
+                     "_upsample_bicubic2d_aa_backward"), "torch has no bfloat16 there"),
     "ldexp": "the power of two is float32, and decides",
     "detach_": "torch refuses to detach a view in place",
     "native_dropout": "the mask of an empty tensor is bool too",

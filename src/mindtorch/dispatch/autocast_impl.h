@@ -6,8 +6,8 @@
  *        they are. Casts are ops, so they are profiled and have gradients.
  *   AC2  mt__thread.autocast has a bit for each type of device; 0 costs a call one test.
  */
-#ifndef MINDTORCH_DISPATCH_AUTOCAST_H
-#define MINDTORCH_DISPATCH_AUTOCAST_H
+#ifndef MINDTORCH_DISPATCH_AUTOCAST_IMPL_H
+#define MINDTORCH_DISPATCH_AUTOCAST_IMPL_H
 
 #include "mindtorch/dispatch/call.h"
 
@@ -18,4 +18,4 @@ mt_dtype mt__autocast_type(const mt__op_row *row, const mt_value *args);
 /* Casts and dispatches the same row again, as torch does: a profile shows both. */
 int mt__autocast_run(mt__call *call);
 
-#endif /* MINDTORCH_DISPATCH_AUTOCAST_H */
+#endif /* MINDTORCH_DISPATCH_AUTOCAST_IMPL_H */
