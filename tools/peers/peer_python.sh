@@ -24,6 +24,7 @@ done
 compare tests/peers/dtypes/torch_types.py
 compare tests/peers/dtypes/torch_amp.py "$build/libmindtorch.so"
 compare tests/peers/nn/torch_images.py
+compare tests/peers/nn/torch_lazy.py
 compare tests/peers/nn/torch_more.py
 compare tests/peers/nn/torch_recurrent.py
 compare tests/peers/nn/torch_weights.py
