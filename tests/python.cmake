@@ -77,9 +77,9 @@ set(MT_PYTHON_TESTS
     run/test_run_options
     run/test_run_programs
     tensors/test_alias_rows
+    tensors/test_argument_forms
     tensors/test_autograd_function
     tensors/test_autograd_python
-    tensors/test_amp
     tensors/test_dtype_device
     tensors/test_error_texts
     tensors/test_extreme_numbers

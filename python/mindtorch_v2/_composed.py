@@ -14,6 +14,11 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     """The different elements in ascending order, with where each element went and how often it was there."""
     if dim is not None:
         raise NotImplementedError("unique(): dim is not implemented")
+    return _C._call_as_op("aten::_unique2", (input, sorted, return_inverse, return_counts), _unique, input,
+                          return_inverse, return_counts)
+
+
+def _unique(input, return_inverse, return_counts):
     values, order = _ops.sort(_ops.reshape(input, (-1,)))
     count = values.numel()
     if count == 0:
@@ -55,8 +60,10 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
     for tensor in (elements, test_elements):
         if tensor.dtype is _C.bool:
             raise RuntimeError("Unsupported input type encountered for isin(): Bool")
-    found = _ops.any(_ops.unsqueeze(elements, -1) == _ops.reshape(test_elements, (-1,)), -1)
-    return _ops.logical_not(found) if invert else found
+    def find():
+        found = _ops.any(_ops.unsqueeze(elements, -1) == _ops.reshape(test_elements, (-1,)), -1)
+        return _ops.logical_not(found) if invert else found
+    return _C._call_as_op("aten::isin", (elements, test_elements, assume_unique, invert), find)
 
 
 def take(input, index):
@@ -96,6 +103,8 @@ def _check_fits(name, count):
 def tensor_split(input, indices_or_sections, dim=0):
     """Parts of nearly equal length, or parts that end at the given places."""
     size = input.size(dim)
+    if isinstance(indices_or_sections, Tensor):
+        indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, int):
         if indices_or_sections < 1:
             raise RuntimeError(f"number of sections must be larger than 0, got {indices_or_sections}")
@@ -111,10 +120,13 @@ def tensor_split(input, indices_or_sections, dim=0):
     return tuple(_ops.narrow(input, dim, start, max(end - start, 0)) for start, end in zip(ends, ends[1:]))
 
 
-def diff(input, n=1, dim=-1):
-    """Each element less the one before it."""
+def diff(input, n=1, dim=-1, prepend=None, append=None):
+    """Each element less the one before it, with more elements at the ends where they are given."""
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
+    more = [each for each in (prepend, input, append) if each is not None]
+    if len(more) > 1 and n:
+        input = _ops.cat(more, dim)
     for _ in range(min(n, input.size(dim))):  # after that there is nothing left
         size = input.size(dim)
         later = _ops.narrow(input, dim, min(1, size), max(size - 1, 0))
@@ -255,7 +267,8 @@ def _fill_diagonal_(self, fill_value, wrap=False):
     """Writes the main diagonal."""
     if wrap or self.dim() != 2:
         raise NotImplementedError("fill_diagonal_(): only for matrices, without wrap")
-    _ops.fill_(_ops.diagonal(self), fill_value)
+    _C._call_as_op("aten::fill_diagonal_", (self, fill_value, wrap),
+                   lambda: _ops.fill_(_ops.diagonal(self), fill_value))
     return self
 
 
@@ -269,8 +282,40 @@ def _as_subclass(self, cls):
     return Tensor._make_subclass(cls, self)
 
 
+def erfinv(input):
+    """The inverse of erf."""
+    x = input.to(_C.get_default_dtype()) if not input.is_floating_point() else input
+    wide = x.detach().to(_C.float64)
+    # Winitzki's formula is right to 2e-3; each step of Newton's method doubles the digits.
+    log = _ops.log(1 - wide * wide)
+    half = 2 / (math.pi * 0.147) + log / 2
+    root = _ops.sqrt(_ops.sqrt(half * half - log / 0.147) - half) * _ops.sign(wide)
+    for _ in range(4):
+        step = (_ops.erf(root) - wide) * (math.sqrt(math.pi) / 2) * _ops.exp(root * root)
+        root = root - _ops.where(_ops.isfinite(step), step, _ops.zeros_like(step))
+    root = _ops.where(_ops.abs(wide) == 1, wide * math.inf, root)
+    root = root.to(x.dtype)
+    if x.requires_grad and _C.is_grad_enabled():
+        slope = (math.sqrt(math.pi) / 2) * _ops.exp(root * root)
+        return root + slope * (x - x.detach())
+    return root
+
+
+def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
+    """The p-norm of each row's difference from each row of the other."""
+    for name, x in (("X1", x1), ("X2", x2)):
+        if x.dim() < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.dim()}D")
+    if x1.size(-1) != x2.size(-1):
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.size(-1)} X2: {x2.size(-1)}")
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    return _C._call_as_op("aten::cdist", (x1, x2, p, None), lambda: _ops.linalg_vector_norm(
+        _ops.unsqueeze(x1, -2) - _ops.unsqueeze(x2, -3), p, (-1,)))
+
+
 FUNCTIONS = {function.__name__: function for function in (
-    unique, bincount, isin, take, take_along_dim, tensor_split, diff, tril_indices, triu_indices,
+    erfinv, cdist, unique, bincount, isin, take, take_along_dim, tensor_split, diff, tril_indices, triu_indices,
     randint_like, logit, deg2rad, rad2deg, vdot,
     nansum, kron, fill)}
 METHODS = {name: FUNCTIONS[name] for name in """
@@ -278,4 +323,5 @@ METHODS = {name: FUNCTIONS[name] for name in """
 """.split()}
 METHODS.update({f"{name}_": _in_place(name) for name in _IN_PLACE})
 METHODS.update({f"{name}_": _running_in_place(name) for name in ("cumsum", "cumprod")})
+METHODS.update({"erfinv": erfinv, "erfinv_": lambda self: write_back(self, erfinv(self))})
 METHODS.update({"fill_diagonal_": _fill_diagonal_, "get_device": _get_device, "as_subclass": _as_subclass})

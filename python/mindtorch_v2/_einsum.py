@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """einsum: sums of products by letters, as permutations and matrix products."""
 
-from ._C import Tensor, ops as _ops
+from ._C import Tensor, _call_as_op, ops as _ops
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -34,9 +34,6 @@ def _terms(equation, operands):
                              f"({len(terms[i])}) does not match the number of dimensions ({x.dim()}) for "
                              f"operand {i} "
                              "and no ellipsis was given")
-        if len(set(terms[i])) != len(terms[i]):
-            raise NotImplementedError(f"einsum(): a letter twice in one operand ({term!r}) is not "
-                                      f"implemented")
     if not arrow:
         seen = "".join(terms)
         right = hidden + "".join(sorted(c for c in set(seen) if seen.count(c) == 1 and c not in hidden))
@@ -114,18 +111,55 @@ def _product(a, term_a, b, term_b, keep, sizes):
     return _ops.reshape(_ops.bmm(a, b), [sizes[c] for c in full]), full
 
 
+def _diagonals(x, term):
+    """A letter twice in one operand is its diagonal."""
+    for letter in term:
+        while term.count(letter) > 1:
+            first = term.index(letter)
+            second = term.index(letter, first + 1)
+            if x.shape[first] != x.shape[second]:
+                raise RuntimeError(f"einsum(): subscript {letter} is repeated for operand but the sizes don't match, "
+                                   f"{x.shape[second]} != {x.shape[first]}")
+            x = _ops.diagonal(x, 0, first, second)
+            term = term[:first] + term[first + 1:second] + term[second + 1:] + letter
+    return x, term
+
+
+def _from_lists(given):
+    """The equation of operands that are each followed by a list of numbers for letters."""
+    def text(numbers):
+        bad = [number for number in numbers if number is not Ellipsis and not 0 <= number < len(_LETTERS)]
+        if bad:
+            raise ValueError(f"einsum(): not a valid subscript: {bad[0]}")
+        return "".join("..." if number is Ellipsis else _LETTERS[number] for number in numbers)
+    operands = given[0::2] if len(given) % 2 == 0 else given[0:-1:2]
+    equation = ",".join(text(numbers) for numbers in given[1::2])
+    if len(given) % 2:
+        equation += "->" + text(given[-1])
+    return equation, operands
+
+
 def einsum(equation, *operands):
-    """einsum("ij,jk->ik", a, b). A letter twice within one operand (a diagonal) is not implemented."""
+    """einsum("ij,jk->ik", a, b), or einsum(a, [0, 1], b, [1, 2], [0, 2])."""
+    if isinstance(equation, Tensor):
+        equation, operands = _from_lists((equation, *operands))
     if len(operands) == 1 and isinstance(operands[0], (tuple, list)):
         operands = operands[0]
     if not isinstance(equation, str):
-        raise NotImplementedError("einsum(): the format with lists of subscripts is not implemented")
+        raise TypeError(f"einsum(): the equation must be a text, not {type(equation).__name__}")
     if not operands:
         raise ValueError("einsum(): must provide at least one operand")
     for i, operand in enumerate(operands):
         if not isinstance(operand, Tensor):
             raise TypeError(f"expected Tensor as element {i} in argument 1, but got {type(operand).__name__}")
+    return _call_as_op("aten::einsum", (equation, operands, None), _contract, equation, operands)
+
+
+def _contract(equation, operands):
     terms, right = _terms(equation, operands)
+    operands = list(operands)
+    for i, term in enumerate(terms):
+        operands[i], terms[i] = _diagonals(operands[i], term)
     sizes = _sizes(terms, operands)
     result, term = operands[0], terms[0]
     for i in range(1, len(operands)):

@@ -4,7 +4,7 @@
 What is listed in METHODS is a method of Tensor too.
 """
 
-from . import _C, _composed, _legacy_types
+from . import _C, _composed, _forms, _legacy_types
 from ._C import Tensor, ops as _ops
 from ._einsum import einsum
 
@@ -74,16 +74,26 @@ def _correction(dim, unbiased, correction):
     return dim, correction
 
 
-def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+def _numpy_names(dim, keepdim, names):
+    """NumPy's names of parameters."""
+    for name in names:
+        if name not in ("axis", "keepdims"):
+            raise TypeError(f"got an unexpected keyword argument {name!r}")
+    return names.get("axis", dim), names.get("keepdims", keepdim)
+
+
+def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None, **names):
     """The standard deviation."""
+    dim, keepdim = _numpy_names(dim, keepdim, names) if names else (dim, keepdim)
     dim, correction = _correction(dim, unbiased, correction)
-    return _ops.std(input, dim, keepdim, correction=correction)
+    return _ops.std(input, dim, keepdim, correction=correction, out=out)
 
 
-def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None, **names):
     """The variance."""
+    dim, keepdim = _numpy_names(dim, keepdim, names) if names else (dim, keepdim)
     dim, correction = _correction(dim, unbiased, correction)
-    return _ops.var(input, dim, keepdim, correction=correction)
+    return _ops.var(input, dim, keepdim, correction=correction, out=out)
 
 
 def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
@@ -117,18 +127,22 @@ def dist(input, other, p=2):
     return norm(input - other, p)
 
 
-def nonzero(input, *, as_tuple=False):
+def nonzero(input, *, out=None, as_tuple=False):
     """Where elements are not zero: a row for each, or with as_tuple a tensor for each dimension."""
     if as_tuple and input.dim() == 0:
         input = _ops.reshape(input, (1,))
-    found = _ops.nonzero(input)
+    found = _ops.nonzero(input, out=out)
     return _ops.unbind(found, 1) if as_tuple else found
+
+
+def _places(condition):
+    return nonzero(condition, as_tuple=True)
 
 
 def where(condition, input=None, other=None):
     """input where the condition holds and other elsewhere; alone, the places where it holds."""
     if input is None and other is None:
-        return nonzero(condition, as_tuple=True)
+        return _C._call_as_op("aten::where", (condition,), _places, condition)
     return _ops.where(condition, input, other)
 
 
@@ -188,11 +202,36 @@ def _at_least(name):
 atleast_1d, atleast_2d, atleast_3d = (_at_least(f"atleast_{n}d") for n in (1, 2, 3))
 
 
-def repeat_interleave(input, repeats, dim=None):
-    """Each element `repeats` times in a row."""
+def _repeated_places(repeats, size=None):
+    """0 so often as the first number says, then 1 ..."""
+    if repeats.dim() > 1 or repeats.is_floating_point() or repeats.dtype is _C.bool:
+        raise RuntimeError("repeats must be 0-dim or 1-dim tensor" if repeats.dim() > 1 else
+                           "repeats has to be Long or Int tensor")
+    if repeats.numel() and int(repeats.min()) < 0:
+        raise RuntimeError("repeats can not be negative")
+    if size is not None and repeats.numel() != size:
+        raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = "
+                           f"{repeats.numel()} and input.size(dim) = {size}")
+    ends = _ops.cumsum(repeats.to(_C.int64), 0)
+    total = int(ends[-1]) if ends.numel() else 0
+    marks = _ops.zeros((total + 1,), dtype=_C.int64, device=repeats.device)
+    return _ops.cumsum(_ops.scatter_add(marks, 0, ends, _ops.ones_like(ends)), 0)[:total]
+
+
+def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
+    """Each element `repeats` times in a row; of one tensor, its numbers say how often each place is repeated."""
+    return _C._call_as_op("aten::repeat_interleave", (input, repeats, dim, output_size), _repeat_interleave, input,
+                          repeats, dim)
+
+
+def _repeat_interleave(input, repeats, dim):
+    if repeats is None:
+        return _repeated_places(input)
     if isinstance(repeats, Tensor):
         if repeats.numel() != 1:
-            raise NotImplementedError("repeat_interleave(): a tensor of repeats is not implemented")
+            if dim is None:
+                input, dim = _ops.reshape(input, (-1,)), 0
+            return _ops.index_select(input, dim, _repeated_places(repeats, input.size(dim)))
         repeats = int(repeats)
     if dim is None:
         input, dim = _ops.reshape(input, (-1,)), 0
@@ -203,8 +242,10 @@ def repeat_interleave(input, repeats, dim=None):
     return _ops.reshape(wide, sizes)
 
 
-def diag(input, diagonal=0):
+def diag(input, diagonal=0, *, out=None):
     """A matrix with this vector on its diagonal, or the diagonal of a matrix."""
+    if out is not None:
+        return _forms.into(diag(input, diagonal), out)
     if input.dim() == 2:
         return _ops.diagonal(input, diagonal).clone()
     if input.dim() != 1:
@@ -223,8 +264,12 @@ def meshgrid(*tensors, indexing=None):
 
 # ---- numbers ----
 
-def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None, requires_grad=False):
+def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None, requires_grad=False, out=None):
     """Normal random numbers: of a shape, or with a mean or a deviation for each element."""
+    if out is not None:
+        return _forms.into(normal(mean, std, size, generator=generator, dtype=dtype, device=device), out)
+    if isinstance(std, Tensor) and std.numel() and not bool((std >= 0).all()):
+        raise RuntimeError("normal expects all elements of std >= 0.0")
     if isinstance(mean, Tensor) or isinstance(std, Tensor):
         like = mean if isinstance(mean, Tensor) else std
         if isinstance(mean, Tensor) and isinstance(std, Tensor) and std.numel() > like.numel():

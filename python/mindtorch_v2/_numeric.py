@@ -27,18 +27,29 @@ class _Limits:
         return hash((type(self).__name__, self.dtype))
 
 
+# Types that mindtorch_v2 has not, but whose limits programs ask for when they are imported.
+_MISSING_FLOATS = {"torch.float8_e4m3fn": (8, 0.125, 448.0, 0.015625, 1.0),
+                   "torch.float8_e5m2": (8, 0.25, 57344.0, 6.103515625e-05, 1.0),
+                   "torch.float8_e4m3fnuz": (8, 0.125, 240.0, 0.0078125, 1.0),
+                   "torch.float8_e5m2fnuz": (8, 0.125, 57344.0, 3.0517578125e-05, 1.0)}
+
+
 class finfo(_Limits):
     """Limits of a floating-point type, the default one where none is given."""
 
     def __init__(self, type=None):
         dtype = _C.get_default_dtype() if type is None else type
-        if not isinstance(dtype, _dtype_type):
+        stands_for = getattr(dtype, "_torch_name", None)  # a placeholder in torch's place
+        if stands_for in _MISSING_FLOATS:
+            dtype = stands_for
+        elif not isinstance(dtype, _dtype_type):
             raise TypeError(f"finfo(): argument 'type' must be torch.dtype, not {dtype.__class__.__name__}")
-        if _name(dtype) not in _FLOATS:
+        limits = _MISSING_FLOATS.get(stands_for) or _FLOATS.get(_name(dtype))
+        if limits is None:
             raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
                             "'torch.finfo'")
         self.dtype = _name(dtype)
-        self.bits, self.eps, self.max, self.tiny, self.resolution = _FLOATS[self.dtype]
+        self.bits, self.eps, self.max, self.tiny, self.resolution = limits
         self.min, self.smallest_normal = -self.max, self.tiny
 
     def __repr__(self):

@@ -223,6 +223,8 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
             if requires_grad:
                 made.requires_grad_()
         return made
+    if hasattr(obj, "_tensor"):  # a storage
+        return asarray(obj._tensor, dtype=dtype, device=device, copy=copy, requires_grad=requires_grad)
     if copy:
         return _C.tensor(obj, dtype=dtype, device=device, requires_grad=requires_grad)
     made = _C.as_tensor(obj, dtype=dtype, device=device)

@@ -136,6 +136,20 @@ class UntypedStorage(_Storage):
         made._tensor = _C._storage_tensor(tensor, _C.uint8)
         return made
 
+    @classmethod
+    def from_file(cls, filename, shared=False, nbytes=0):
+        """The bytes of a file, mapped: shared ones are written back."""
+        import mmap
+
+        with open(filename, "r+b" if shared else "rb") as file:
+            if nbytes > 0 and shared:
+                file.truncate(max(nbytes, file.seek(0, 2)))
+            mapped = mmap.mmap(file.fileno(), nbytes, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
+        made = cls.__new__(cls)
+        made._tensor = _C.frombuffer(mapped, dtype=_C.uint8)
+        made.filename = str(filename)
+        return made
+
     def _like(self, tensor):
         return UntypedStorage._of(tensor)
 

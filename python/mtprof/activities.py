@@ -49,12 +49,24 @@ def one(value):
                         f"accepted are {_ACCEPTED}")
 
 
+# torch's names of what an activity consists of. Only whether there are any decides what is recorded.
+_TYPES = frozenset("""
+    CPU_OP USER_ANNOTATION EXTERNAL_CORRELATION CUDA_RUNTIME CUDA_DRIVER CPU_INSTANT_EVENT PYTHON_FUNCTION GPU_MEMCPY
+    GPU_MEMSET CONCURRENT_KERNEL KERNEL GPU_USER_ANNOTATION CUDA_SYNC OVERHEAD COLLECTIVE_COMM
+""".split())
+
+
 def _types(member, types):
     try:
-        return set(types)
+        found = set(types)
     except TypeError:
         raise ActivityError(f"the types of {member} must be a list, empty to collect none of them, "
                             f"not {types!r}") from None
+    for name in found:
+        if not isinstance(name, str) or name.upper() not in _TYPES:
+            raise RuntimeError(f"Unknown or non-member activity type name: {name!r}; of {member} there are "
+                               f"{', '.join(sorted(_TYPES))}")
+    return found
 
 
 def _items(activities):

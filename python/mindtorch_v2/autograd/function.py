@@ -33,6 +33,11 @@ class BackwardCFunction(FunctionCtx):
         return f"<torch.autograd.function.{type(self).__name__} object at {id(self):#x}>"
 
 
+def _refuse_both(ctx, *grads):
+    raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
+                       "implement one of them.")
+
+
 class FunctionMeta(type):
     """Gives each Function the class of its ctx."""
 
@@ -40,6 +45,10 @@ class FunctionMeta(type):
         super().__init__(name, bases, attrs)
         cls._backward_cls = type(name + "Backward", (BackwardCFunction,), {"_forward_cls": cls})
         owner = next((base for base in cls.__mro__ if "setup_context" in vars(base)), None)
+        ways = [way for way in ("backward", "vjp")
+                if any(way in vars(base) for base in cls.__mro__ if getattr(base, "__module__", None) != __name__)]
+        if len(ways) == 2:
+            cls.backward = staticmethod(_refuse_both)
         cls._has_setup_context = owner is not None and getattr(owner, "__module__", None) != __name__
 
 

@@ -62,8 +62,13 @@ class _Mode:
 
     def __call__(self, func):
         if isinstance(func, type):
-            raise TypeError(f"{type(self).__name__} decorates functions, not the class {func.__name__!r}; "
-                            "decorate its methods")
+            import warnings
+
+            warnings.warn("Decorating classes is deprecated and will be disabled in future versions. You should only "
+                          "decorate functions or methods. To preserve the current behavior of class decoration, you "
+                          "can directly decorate the `__init__` method and nothing else.", FutureWarning, stacklevel=2)
+            func.__init__ = self(func.__init__)
+            return func
         if _is_generator(func):
             return _wrap_generator(self, func)
 

@@ -11,12 +11,15 @@ HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 _folder = None
 
 
-def get_dir():
-    """The folder: that of set_dir(), else hub under TORCH_HOME, else under the user's cache folder."""
-    if _folder is not None:
-        return _folder
+def _get_torch_home():
+    """TORCH_HOME, else torch in the user's cache folder."""
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return os.path.join(os.path.expanduser(os.environ.get("TORCH_HOME") or os.path.join(cache, "torch")), "hub")
+    return os.path.expanduser(os.environ.get("TORCH_HOME") or os.path.join(cache, "torch"))
+
+
+def get_dir():
+    """The folder: that of set_dir(), else hub in torch's home."""
+    return _folder if _folder is not None else os.path.join(_get_torch_home(), "hub")
 
 
 def set_dir(d):

@@ -4,12 +4,9 @@
 from . import attention, functional, init, utils
 from .modules import *  # noqa: F403
 from .modules import __all__ as _modules
-from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+from .parameter import Buffer, Parameter
 
-__all__ = [
-    "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "attention", "functional", "init",
-    "utils", *_modules,
-]  # fmt: skip
+__all__ = ["Buffer", "Parameter", "attention", "functional", "init", "utils", *_modules]
 
 
 def __getattr__(name):

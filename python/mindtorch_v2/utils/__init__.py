@@ -3,13 +3,13 @@
 
 from . import dlpack, hooks
 
-__all__ = ["data", "dlpack", "hooks"]
+__all__ = ["checkpoint", "data", "dlpack", "hooks"]
 
 
 def __getattr__(name):
-    """Imports utils.data when it is first used: it brings multiprocessing's machinery with it."""
-    if name == "data":
+    """Imports packages when they are first used: utils.data brings multiprocessing's machinery with it."""
+    if name in ("_pytree", "checkpoint", "data"):
         import importlib
 
-        return importlib.import_module(__name__ + ".data")
+        return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

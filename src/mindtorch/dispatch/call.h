@@ -35,8 +35,7 @@ struct mt__call {
     const mt_value *args;
     mt_value *results; /* n_results of them, NONE at entry */
     mt_device device;  /* where the work is done: the tensors', or the device argument */
-    uint16_t n_temps;
-    uint16_t cast_to; /* mt_dtype: autocast casts the arguments to it first; NONE: it does not */
+    uint32_t n_temps;
     mt_tensor *temps[MT_MAX_TEMPS];
 };
 

@@ -407,7 +407,7 @@ static PyObject *apply_all(applying *a)
     a->any_needs = a->any_needs && mt_grad_enabled();
     mtprof_token token = 0;
     if (mtprof_wants(MTPROF_WANT_OPS)) {
-        token = function_trace_begin(a->cls, a->args, mt_grad_enabled());
+        token = function_trace_begin(((PyTypeObject *)a->cls)->tp_name, a->args, mt_grad_enabled());
     }
     bool enabled = mt_set_grad_enabled(false);
     PyObject *outputs = run_forward(a);
@@ -443,8 +443,30 @@ static PyObject *function_apply(PyObject *Py_UNUSED(module), PyObject *given)
     return result;
 }
 
+/* A function of Python's as one op that calls others, which has no node of its own. */
+static PyObject *call_as_op(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n_args)
+{
+    if (n_args < 3 || !PyUnicode_Check(args[0]) || !PyTuple_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "_call_as_op(name, inputs, function, *args)");
+        return NULL;
+    }
+    mtprof_token token = 0;
+    if (mtprof_wants(MTPROF_WANT_OPS)) {
+        const char *name = PyUnicode_AsUTF8(args[0]);
+        if (name == NULL) {
+            return NULL;
+        }
+        token = function_trace_begin(name, args[1], false);
+    }
+    PyObject *result = PyObject_Vectorcall(args[2], args + 3, (size_t)(n_args - 3), NULL);
+    mtprof_end(token);
+    return result;
+}
+
 static PyMethodDef functions[] = {
     {"_function_apply", function_apply, METH_VARARGS, "_function_apply(cls, args)"},
+    {"_call_as_op", PY_CALL(call_as_op), METH_FASTCALL,
+     "_call_as_op(name, inputs, function, *args): what it returns; a profile shows it as an op."},
     {NULL, NULL, 0, NULL},
 };
 

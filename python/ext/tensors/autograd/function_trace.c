@@ -61,9 +61,8 @@ static mtprof_value shown_number(PyObject *arg)
     return value;
 }
 
-mtprof_token function_trace_begin(PyObject *cls, PyObject *args, bool graph)
+mtprof_token function_trace_begin(const char *name, PyObject *args, bool graph)
 {
-    const char *name = ((PyTypeObject *)cls)->tp_name;
     mtprof_value few_values[SHOWN_HERE];
     mtprof_tensor_ref few_refs[SHOWN_HERE];
     mtprof_value *values = few_values;

@@ -93,7 +93,9 @@ static int set_place(PyObject *object)
     PyObject *device = Py_IS_TYPE(object, tensors.device_type)
                            ? Py_NewRef(object)
                            : PyObject_CallOneArg((PyObject *)tensors.device_type, object);
-    if (device == NULL) {
+    mt_device checked = MT_DEVICE_NONE;
+    if (device == NULL || device_from_object(device, &checked) != 0) { /* "meta" has no tensors */
+        Py_XDECREF(device);
         return -1;
     }
     place = (default_place){.given = true,

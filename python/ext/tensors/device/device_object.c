@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * torch.device. "cuda" is another name of the accelerator, which answers as "npu".
+ * torch.device. "cuda" is another name of the accelerator, which answers as "npu". "meta" is a name
+ * alone: it can be compared with a tensor's device, and no tensor can be made there.
  */
 #include "tensors/device/device_parts.h"
 
 #include <string.h>
 
-static const char *const type_names[MT_DEVICE_TYPE_COUNT] = {
+#define TYPE_META MT_DEVICE_TYPE_COUNT
+
+static const char *const type_names[MT_DEVICE_TYPE_COUNT + 1] = {
     [MT_DEVICE_TYPE_CPU] = "cpu",
     [MT_DEVICE_TYPE_NPU] = "npu",
+    [TYPE_META] = "meta",
 };
 
 PyObject *device_object_new(mt_device_type type, int index)
@@ -33,6 +37,11 @@ static int parse_text(PyObject *text, mt_device_type *type, int *index)
     const char *bytes = PyUnicode_AsUTF8(text);
     if (bytes == NULL) {
         return -1;
+    }
+    if (strcmp(bytes, "meta") == 0) {
+        *type = TYPE_META;
+        *index = -1;
+        return 0;
     }
     mt_device device = MT_DEVICE_NONE;
     if (zero_or_raise(mt_device_parse(bytes, &device)) != 0) {
@@ -86,6 +95,11 @@ int device_from_object(PyObject *object, mt_device *device)
     } else {
         PyErr_Format(PyExc_TypeError, "device must be torch.device, str or int, not %s",
                      Py_TYPE(object)->tp_name);
+        return -1;
+    }
+    if (type == TYPE_META) {
+        PyErr_SetString(PyExc_NotImplementedError,
+                        "mindtorch_v2 has no tensors on the device 'meta'");
         return -1;
     }
     if (type == MT_DEVICE_TYPE_CPU) {

@@ -63,6 +63,13 @@ static PyObject *resize_out(mt_tensor *from, PyObject *out)
     return Py_NewRef(out);
 }
 
+/* Factories whose numbers are converted to the type of `out`, whatever that is. */
+static bool follows_out(const op_set *set)
+{
+    return PyUnicode_CompareWithASCIIString(set->name, "eye") == 0 ||
+           PyUnicode_CompareWithASCIIString(set->name, "full") == 0;
+}
+
 /* The result goes into a tensor that the caller gave. */
 static PyObject *write_out(const op_set *set, PyObject *result, PyObject *out)
 {
@@ -76,7 +83,8 @@ static PyObject *write_out(const op_set *set, PyObject *result, PyObject *out)
                             "differentiation, but one of the arguments requires grad.",
                             set->name);
     }
-    if (mt_dtype_category(mt_tensor_dtype(from)) > mt_dtype_category(mt_tensor_dtype(to))) {
+    if (!follows_out(set) &&
+        mt_dtype_category(mt_tensor_dtype(from)) > mt_dtype_category(mt_tensor_dtype(to))) {
         return PyErr_Format(PyExc_RuntimeError,
                             "result type %s can't be cast to the desired output type %s",
                             type_word(from), type_word(to));
@@ -131,6 +139,29 @@ static PyObject *call_bound(const op_set *set, const op_overload *overload, cons
     return result;
 }
 
+/* Functions by the name of an op, see _forms.py: they take what no row takes. NULL: none yet. */
+static PyObject *forms;
+
+static PyObject *other_form(const op_set *set, const op_call *call, const op_failure *failure)
+{
+    PyObject *form = forms == NULL ? NULL : PyDict_GetItemWithError(forms, set->name);
+    if (form == NULL) {
+        return PyErr_Occurred() ? NULL : op_refuse(set, call, failure);
+    }
+    PyObject *held = Py_NewRef(form);
+    PyObject *result = PyObject_Vectorcall(held, call->args, (size_t)call->n_args, call->kwnames);
+    Py_DECREF(held);
+    if (result == NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Clear(); /* its own parameters do not fit either */
+        return op_refuse(set, call, failure);
+    }
+    if (result != Py_NotImplemented) {
+        return result;
+    }
+    Py_DECREF(result);
+    return op_refuse(set, call, failure);
+}
+
 static PyObject *op_invoke(const op_set *set, const op_call *call)
 {
     mt_value values[MT_MAX_PARAMS];
@@ -150,7 +181,17 @@ static PyObject *op_invoke(const op_set *set, const op_call *call)
             begun = failure;
         }
     }
-    return op_refuse(set, call, begun.misfit == MISFIT_ITEM ? &begun : &failure);
+    return other_form(set, call, begun.misfit == MISFIT_ITEM ? &begun : &failure);
+}
+
+static PyObject *set_forms(PyObject *Py_UNUSED(module), PyObject *object)
+{
+    if (!PyDict_Check(object)) {
+        PyErr_SetString(PyExc_TypeError, "_set_forms() needs a dict");
+        return NULL;
+    }
+    Py_XSETREF(forms, Py_NewRef(object));
+    Py_RETURN_NONE;
 }
 
 static PyObject *function_call(PyObject *self, PyObject *const *args, size_t nargsf,
@@ -300,9 +341,17 @@ PyObject *op_object_new(op_set *set, bool method)
     return (PyObject *)self;
 }
 
+static PyMethodDef functions[] = {
+    {"_set_forms", set_forms, METH_O, "Functions that take arguments which fit no row of an op."},
+    {NULL, NULL, 0, NULL},
+};
+
 py_part op_binding_start;
 int op_binding_start(PyObject *module)
 {
+    if (PyModule_AddFunctions(module, functions) != 0) {
+        return -1;
+    }
     if (py_add_type(module, &function_spec, NULL, "_op_function", &tensors.op_type) != 0 ||
         py_add_type(module, &method_spec, NULL, "_op_method", &tensors.method_type) != 0) {
         return -1;

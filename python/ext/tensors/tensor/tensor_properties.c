@@ -96,7 +96,15 @@ static PyObject *get_T(PyObject *self, void *Py_UNUSED(context))
 static PyObject *get_mT(PyObject *self, void *context)
 {
     mt_value value = value_tensor(tensor_of(self));
-    if (mt_tensor_n_dims(value.of.tensor) == 1) {
+    uint32_t n_dims = mt_tensor_n_dims(value.of.tensor);
+    if (strcmp(context, "H") == 0 && n_dims != 0 && n_dims != 2) {
+        PyErr_Format(PyExc_RuntimeError,
+                     "tensor.H is only supported on matrices (2-D tensors). Got %u-D tensor.%s",
+                     n_dims,
+                     n_dims == 1 ? "" : " For batches of matrices, consider using tensor.mH");
+        return NULL;
+    }
+    if (n_dims == 1) {
         PyErr_Format(PyExc_RuntimeError,
                      "tensor.%s is only supported on matrices or batches of matrices. Got 1-D "
                      "tensor.",
@@ -190,6 +198,9 @@ PyGetSetDef tensor_properties[] = {
     {"is_sparse", get_false, NULL, "False: there are none.", NULL},
     {"is_quantized", get_false, NULL, "False: there are none.", NULL},
     {"is_meta", get_false, NULL, "False: there are none.", NULL},
+    {"is_mps", get_false, NULL, "False: there are none.", NULL},
+    {"is_xpu", get_false, NULL, "False: there are none.", NULL},
+    {"is_xla", get_false, NULL, "False: there are none.", NULL},
     {"is_nested", get_false, NULL, "False: there are none.", NULL},
     {"real", get_self, NULL, "The tensor itself: there are no complex numbers.", NULL},
     {"output_nr", get_zero, NULL, "Which result of its node it is.", NULL},
