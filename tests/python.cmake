@@ -80,6 +80,7 @@ set(MT_PYTHON_TESTS
     tensors/test_argument_forms
     tensors/test_autograd_function
     tensors/test_autograd_python
+    tensors/test_amp
     tensors/test_dtype_device
     tensors/test_error_texts
     tensors/test_extreme_numbers

@@ -5,6 +5,7 @@
 #ifndef MINDTORCH_MINDTORCH_H
 #define MINDTORCH_MINDTORCH_H
 
+#include <mindtorch/autocast.h>
 #include <mindtorch/autograd.h>
 #include <mindtorch/backend.h>
 #include <mindtorch/device.h>

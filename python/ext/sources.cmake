@@ -48,6 +48,7 @@ set(MT_PY_PROFILER_SOURCES
 # mindtorch_v2._C
 set(MT_PY_TENSOR_SOURCES
     ${MT_PY_COMMON_SOURCES}
+    python/ext/tensors/autograd/autocast_calls.c
     python/ext/tensors/autograd/autograd_calls.c
     python/ext/tensors/autograd/autograd_function.c
     python/ext/tensors/autograd/autograd_hooks.c

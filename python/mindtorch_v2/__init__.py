@@ -19,6 +19,8 @@ from ._C import (AcceleratorError, Event, Generator, OutOfMemoryError, Size, Str
                  get_num_threads, layout, memory_format, preserve_format, promote_types, set_default_device,
                  set_default_dtype, set_num_threads, strided)
 from ._C import bfloat16, bool, float16, float32, float64, int32, int64, uint8  # noqa: A004 torch's names
+from ._C import (autocast_decrement_nesting, autocast_increment_nesting, clear_autocast_cache,
+                 is_autocast_cache_enabled, set_autocast_cache_enabled)
 from ._C import as_tensor, from_dlpack, from_numpy, frombuffer, is_grad_enabled, tensor, to_dlpack
 from ._legacy_types import set_default_tensor_type
 from ._numeric import can_cast, finfo, iinfo, result_type
@@ -56,7 +58,7 @@ from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_e
 from .autograd.grad_mode import is_inference_mode_enabled  # noqa: E402
 
 _PACKAGES = frozenset("""
-    _dynamo accelerator autograd backends compiler cpu cuda fx hub jit library mps nn npu onnx optim overrides
+    _dynamo accelerator amp autograd backends compiler cpu cuda fx hub jit library mps nn npu onnx optim overrides
     profiler random return_types serialization storage testing types utils version xpu
 """.split())
 
@@ -72,6 +74,11 @@ _ELSEWHERE.update(dict.fromkeys("""
 """.split(), "backends._settings"))
 _ELSEWHERE.update({name.replace("Tensor", "Storage"): "storage" for name in _legacy_types.TENSOR_TYPES},
                   TypedStorage="storage", UntypedStorage="storage")
+_ELSEWHERE.update(dict.fromkeys("""
+    autocast get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype is_autocast_cpu_enabled
+    is_autocast_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled
+    set_autocast_gpu_dtype
+""".split(), "amp.autocast_mode"))
 
 
 def __getattr__(name):

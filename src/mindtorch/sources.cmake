@@ -30,6 +30,7 @@ set(MINDTORCH_SOURCES
     src/mindtorch/core/thread/thread_cache.c
     src/mindtorch/core/thread/thread_state.c
     # dispatch
+    src/mindtorch/dispatch/autocast.c
     src/mindtorch/dispatch/call_words.c
     src/mindtorch/dispatch/dispatch.c
     src/mindtorch/dispatch/op_api.c

@@ -294,7 +294,7 @@ def shifts(g):
     yield Case((g.array((3, 4)), 2), {}, lambda a, b: reference(a, np.asarray(b, a.dtype)))
     bits = np.iinfo(g.dtype).bits
     too_far = g.cast([bits, bits + 1, 100] if g.dtype == "uint8" else [bits, -1, 100])
-    values = g.cast([5, 8, 3] if g.dtype == "uint8" else [5, -8, -1])
+    values = g.cast([5, 200, 255] if g.dtype == "uint8" else [5, -8, -1])
     yield Case((values, too_far), {}, lambda a, b: np.zeros_like(a) if left else np.where(a < 0, -1, 0).astype(a.dtype),
                note="by all bits or less than 0")
 
@@ -354,8 +354,8 @@ def float_power(g):
     def reference(a, b):
         return np.float_power(a, b)
 
-    if g.op.endswith("_") and g.dtype == "float32":
-        yield Bad((g.array((2,)), 2), "RuntimeError", "has dtype Float but the operation's result requires dtype Double")
+    if g.op.endswith("_") and g.dtype != "float64":
+        yield Bad((g.array((2,)), 2), "RuntimeError", "but the operation's result requires dtype Double")
         return
     for shape, other in (((3, 4), (4,)), ((0, 3), (3,)), ((), ())):
         yield Case((g.positive(shape), g.array(other)), {}, reference, result="float64")

@@ -92,6 +92,7 @@ HALVES = [
      "element"),
     ("scaled_dot_product_attention|rms_norm", "node", "torch's ToCopyBackward0",
      "torch converts to float32 around the op, here the kernel does"),
+    ("_upsample_.*_aa(_backward)?", "error gradient", "not implemented for", "torch has no half types there"),
     ("ldexp", "value", "result is", "the power of two is float32, and decides"),
     ("float_power_", "gradient", "requires dtype Double", "both refuse a base that is not float64"),
     ("signbit", "value", "bfloat16", "NumPy's numbers on the way lose the sign of a NaN"),

@@ -9,7 +9,7 @@ that describe how a model is distributed can be made; to ask them for anything r
 
 import abc
 import functools
-import importlib.util
+import importlib
 import sys
 import types
 
@@ -84,15 +84,6 @@ def _table():
     return modules
 
 
-@functools.lru_cache(None)
-def _no_amp():
-    """Answers by torch's module and name, where there is no amp."""
-    if importlib.util.find_spec(__name__.partition(".")[0] + ".amp") is not None:
-        return {}
-    from .no_amp import ANSWERS
-    return ANSWERS
-
-
 def is_module(name):
     """Whether torch has such a module."""
     table = _table()
@@ -125,9 +116,6 @@ def find(name, attribute):
     """What torch's module `name` has under `attribute`: a placeholder, a module, or None where torch has nothing."""
     full = f"{name}.{attribute}"
     table = _table()
-    answer = _no_amp().get(name, {}).get(attribute)
-    if answer is not None:
-        return answer
     if attribute in table.get(name, ()):
         return placeholder(full)
     if not attribute.startswith("__") and is_module(full):

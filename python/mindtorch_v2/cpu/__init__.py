@@ -69,3 +69,10 @@ class StreamContext(contextlib.AbstractContextManager):
 def stream(stream):
     """A context in which nothing is different."""
     return StreamContext(stream)
+
+
+def __getattr__(name):
+    if name == "amp":
+        import importlib
+        return importlib.import_module(f"{__name__}.amp")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

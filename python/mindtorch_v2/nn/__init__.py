@@ -4,9 +4,12 @@
 from . import attention, functional, init, utils
 from .modules import *  # noqa: F403
 from .modules import __all__ as _modules
-from .parameter import Buffer, Parameter
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
-__all__ = ["Buffer", "Parameter", "attention", "functional", "init", "utils", *_modules]
+__all__ = [
+    "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "attention", "functional", "init",
+    "utils", *_modules,
+]  # fmt: skip
 
 
 def __getattr__(name):

@@ -4,7 +4,7 @@
 import mindtorch_v2 as torch
 from mindtorch_v2 import Tensor
 
-__all__ = ["Parameter", "Buffer"]
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
 
 
 class _KnownByMark(type(Tensor)):
@@ -55,11 +55,6 @@ def _rebuild_parameter(cls, data, requires_grad, state):
     return parameter
 
 
-def is_lazy(param):
-    """Whether a parameter waits for its shape: none does."""
-    return False
-
-
 def register_empty(module, name, shape, device, dtype):
     """Gives a module a parameter whose values are not set yet; shape None: the name, but no parameter."""
     empty = None if shape is None else Parameter(torch.empty(shape, device=device, dtype=dtype))
@@ -78,3 +73,73 @@ class Buffer(Tensor, metaclass=_KnownByMark):
         buffer.persistent = persistent
         buffer._is_buffer = True
         return buffer
+
+
+def is_lazy(tensor):
+    """Whether a parameter or buffer has no size yet."""
+    return isinstance(tensor, _Uninitialized)
+
+
+class _Uninitialized:
+    """A tensor whose size is not known yet; materialize() gives it one."""
+
+    _becomes: type
+
+    def materialize(self, shape, device=None, dtype=None):
+        """Memory of that shape, not initialised."""
+        data = self.data
+        self.__class__ = self._becomes
+        self.data = torch.empty(shape, device=device or data.device, dtype=dtype or data.dtype)
+
+    @property
+    def shape(self):
+        """There is none."""
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
+            "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` "
+            "to initialize the parameters before accessing their attributes."
+        )
+
+    def detach(self):
+        """Itself: there is nothing to share."""
+        return self
+
+    def __repr__(self):
+        return f"<{type(self).__name__}>"
+
+    __str__ = __repr__
+
+
+class UninitializedParameter(_Uninitialized, Parameter):
+    """A parameter of a lazy module before its first input."""
+
+    _becomes = Parameter
+    _mark = None
+
+    def __new__(cls, requires_grad=True, device=None, dtype=None):
+        parameter = Tensor._make_subclass(cls, torch.empty(0, device=device, dtype=dtype), requires_grad)
+        parameter._mark_parameter()
+        return parameter
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype)
+        return memo[id(self)]
+
+
+class _PlainBuffer(Tensor):
+    """What an uninitialised buffer becomes."""
+
+
+class UninitializedBuffer(_Uninitialized, _PlainBuffer):
+    """A buffer of a lazy module before its first input."""
+
+    _becomes = _PlainBuffer
+
+    def __new__(cls, requires_grad=False, device=None, dtype=None):
+        return Tensor._make_subclass(cls, torch.empty(0, device=device, dtype=dtype), requires_grad)
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype)
+        return memo[id(self)]

@@ -80,6 +80,7 @@ typedef struct th__library {
     int32_t (*clone)(const void *tensor, void **copy);
     int32_t (*scalar)(double value, void **tensor);
     int32_t (*make_undefined)(void **tensor);
+    /* For their identity; `view` is NULL where one is missing. */
     int32_t (*view)(const void *tensor, int64_t n_dims, const int64_t *sizes,
                     const int64_t *strides, int64_t offset, void **view);
     int32_t (*clear)(const void *tensor); /* in place */

@@ -121,10 +121,12 @@ int th__library_open(void)
         {&torch.destroy, "aoti_torch_delete_tensor_object"},
         {&torch.grad_mode, "aoti_torch_grad_mode_is_enabled"},
         {&torch.set_grad_mode, "aoti_torch_grad_mode_set_enabled"},
-        {&torch.view, "aoti_torch__reinterpret_tensor"},
-        {&torch.clear, "aoti_torch_zero_"},
         {&float32, "aoti_torch_dtype_float32"},
         {&cpu, "aoti_torch_device_type_cpu"},
+    };
+    const symbol of_identity[] = {
+        {&torch.view, "aoti_torch__reinterpret_tensor"},
+        {&torch.clear, "aoti_torch_zero_"},
     };
     const symbol of_layouts[] = {
         {&torch.layout, "aoti_torch_get_layout"},
@@ -143,6 +145,9 @@ int th__library_open(void)
         torch.float32 = float32();
         torch.cpu = cpu();
         find_debug_info(&torch);
+    }
+    if (!find_all(library, of_identity, sizeof of_identity / sizeof of_identity[0], &missing)) {
+        torch.view = NULL;
     }
     if (find_all(library, of_layouts, sizeof of_layouts / sizeof of_layouts[0], &missing)) {
         torch.strided = strided();

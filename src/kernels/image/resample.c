@@ -405,7 +405,7 @@ static bool make_table(const mt_kernel_call *call, uint32_t d, axis *out)
     return made;
 }
 
-MT_HOST_KERNEL(RESAMPLE)
+MT_HOST_KERNEL_WIDENED(RESAMPLE, 0x1, 0)
 {
     const mt_array *out = &call->tensors[0];
     job j = {.in = call->tensors[1].data, .out = out->data};

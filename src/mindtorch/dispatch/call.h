@@ -35,7 +35,8 @@ struct mt__call {
     const mt_value *args;
     mt_value *results; /* n_results of them, NONE at entry */
     mt_device device;  /* where the work is done: the tensors', or the device argument */
-    uint32_t n_temps;
+    uint16_t n_temps;
+    uint16_t cast_to; /* mt_dtype: autocast casts the arguments to it first; NONE: it does not */
     mt_tensor *temps[MT_MAX_TEMPS];
 };
 

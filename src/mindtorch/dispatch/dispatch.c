@@ -18,6 +18,7 @@
 #include "mindtorch/core/device/backends.h"
 #include "mindtorch/core/memory/memory.h"
 #include "mindtorch/core/thread/thread_state.h"
+#include "mindtorch/dispatch/autocast_impl.h"
 #include "mindtorch/dispatch/autograd_hook.h"
 #include "mindtorch/dispatch/call.h"
 #include "mindtorch/dispatch/call_words.h"
@@ -434,10 +435,16 @@ static MT_NOINLINE void tell_results(const mt__call *call, mt__trace_token token
     mtb_free(long_refs);
 }
 
+MT_INLINE int run_or_cast(mt__call *call, bool wants_grad)
+{
+    return MT_LIKELY(call->cast_to == MT_DTYPE_NONE) ? run_with_autograd(call, wants_grad)
+                                                     : mt__autocast_run(call);
+}
+
 static MT_NOINLINE int run_traced(mt__call *call, bool wants_grad)
 {
     if (MT_UNLIKELY((call->row->flags & MT_OP_QUIET) != 0 && call->args[0].of.tensor->contiguous)) {
-        return run_with_autograd(call, wants_grad);
+        return run_or_cast(call, wants_grad);
     }
     mt__trace_site *site = site_of(call);
     uint32_t wants = mt__trace_wants();
@@ -446,7 +453,7 @@ static MT_NOINLINE int run_traced(mt__call *call, bool wants_grad)
         token = (wants & MT_TRACE_PAYLOADS) != 0 ? begin_with_payload(call, site, wants)
                                                  : mt__trace_begin(site);
     }
-    int status = run_with_autograd(call, wants_grad);
+    int status = run_or_cast(call, wants_grad);
     if (MT_UNLIKELY((wants & MT_TRACE_TENSORS) != 0 && status == MT_OK)) {
         tell_results(call, token);
     }
@@ -466,14 +473,17 @@ int mt__dispatch(const mt__op_row *row, const mt_value *args, mt_value *results)
     call.args = args;
     call.results = results;
     call.n_temps = 0;
+    call.cast_to = MT_DTYPE_NONE;
     for (uint32_t i = 0; i < row->n_results; i++) {
         results[i].kind = MT_KIND_NONE;
     }
     survey s = {.device = MT_DEVICE_NONE, .device_0 = MT_DEVICE_NONE};
     MT_TRY(survey_args(&s, row, args));
     MT_TRY(find_device(&s, row, args, &call.device));
-    return mt__trace_on() ? run_traced(&call, s.wants_grad)
-                          : run_with_autograd(&call, s.wants_grad);
+    if (MT_UNLIKELY(mt__thread.autocast != 0)) {
+        call.cast_to = (uint16_t)mt__autocast_type(row, args);
+    }
+    return mt__trace_on() ? run_traced(&call, s.wants_grad) : run_or_cast(&call, s.wants_grad);
 }
 
 int mt__give_list(mt__call *call, uint32_t i, mt_tensor *const *tensors, uint32_t count)

@@ -14,6 +14,8 @@ from .dropout import __all__ as _dropout
 from .flatten import Flatten, Unflatten
 from .instancenorm import *  # noqa: F403
 from .instancenorm import __all__ as _instancenorm
+from .lazy import *  # noqa: F403
+from .lazy import __all__ as _lazy
 from .linear import Bilinear, Identity, Linear
 from .loss import *  # noqa: F403
 from .loss import __all__ as _loss
@@ -40,6 +42,6 @@ from .upsampling import __all__ as _upsampling
 __all__ = [
     "Bilinear", "Embedding", "Flatten", "GroupNorm", "Identity", "LayerNorm", "Linear", "Module", "ModuleDict",
     "ModuleList", "MultiheadAttention", "ParameterDict", "ParameterList", "RMSNorm", "Sequential", "Unflatten",
-    *_activation, *_batchnorm, *_conv, *_dropout, *_instancenorm, *_loss, *_margin_loss, *_misc,
+    *_activation, *_batchnorm, *_conv, *_dropout, *_instancenorm, *_lazy, *_loss, *_margin_loss, *_misc,
     *_padding, *_pooling, *_pooling_more, *_rnn, *_transformer, *_upsampling,
 ]  # fmt: skip

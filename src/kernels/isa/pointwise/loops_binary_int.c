@@ -7,26 +7,26 @@
 #include "kernels/isa/pointwise/loop_body.h"
 
 /* X(code, type, expression); W is the type without sign in which sums do not overflow. */
-#define ARITHMETIC(X, T, W)                                                \
-    X(ADD, T, s1 == 1 ? (W)x + (W)y : (W)x + (W)s1 * (W)y)                 \
-    X(SUB, T, s1 == 1 ? (W)x - (W)y : (W)x - (W)s1 * (W)y)                 \
-    X(MUL, T, (W)x *(W)y)                                                  \
-    X(FLOOR_DIV, T, floor_div_##T(x, y, &flags))                           \
-    X(TRUNC_DIV, T, trunc_div_##T(x, y, &flags))                           \
-    X(REMAINDER, T, remainder_##T(x, y, &flags))                           \
-    X(FMOD, T, fmod_##T(x, y, &flags))                                     \
-    X(POW, T, power_##T(x, y))                                             \
-    X(MAXIMUM, T, x > y ? x : y)                                           \
-    X(MINIMUM, T, x < y ? x : y)                                           \
-    X(FMAX, T, x > y ? x : y)                                              \
-    X(FMIN, T, x < y ? x : y)                                              \
-    X(HEAVISIDE, T, x == 0 ? y : (x > 0 ? 1 : 0))                          \
-    X(GCD, T, gcd_##T(x, y))                                               \
-    X(LCM, T, lcm_##T(x, y))                                               \
-    X(LEFT_SHIFT, T, SHIFTABLE(T, y) ? (W)x << y : 0)                      \
-    X(RIGHT_SHIFT, T, x >> (SHIFTABLE(T, y) ? y : (T)(8 * sizeof(T) - 1))) \
-    X(BITWISE_AND, T, x &y)                                                \
-    X(BITWISE_OR, T, x | y)                                                \
+#define ARITHMETIC(X, T, W)                                                     \
+    X(ADD, T, s1 == 1 ? (W)x + (W)y : (W)x + (W)s1 * (W)y)                      \
+    X(SUB, T, s1 == 1 ? (W)x - (W)y : (W)x - (W)s1 * (W)y)                      \
+    X(MUL, T, (W)x *(W)y)                                                       \
+    X(FLOOR_DIV, T, floor_div_##T(x, y, &flags))                                \
+    X(TRUNC_DIV, T, trunc_div_##T(x, y, &flags))                                \
+    X(REMAINDER, T, remainder_##T(x, y, &flags))                                \
+    X(FMOD, T, fmod_##T(x, y, &flags))                                          \
+    X(POW, T, power_##T(x, y))                                                  \
+    X(MAXIMUM, T, x > y ? x : y)                                                \
+    X(MINIMUM, T, x < y ? x : y)                                                \
+    X(FMAX, T, x > y ? x : y)                                                   \
+    X(FMIN, T, x < y ? x : y)                                                   \
+    X(HEAVISIDE, T, x == 0 ? y : (x > 0 ? 1 : 0))                               \
+    X(GCD, T, gcd_##T(x, y))                                                    \
+    X(LCM, T, lcm_##T(x, y))                                                    \
+    X(LEFT_SHIFT, T, SHIFTABLE(T, y) ? (W)x << y : 0)                           \
+    X(RIGHT_SHIFT, T, SHIFTABLE(T, y) ? x >> y : x >> (8 * sizeof(T) - 1) >> 1) \
+    X(BITWISE_AND, T, x &y)                                                     \
+    X(BITWISE_OR, T, x | y)                                                     \
     X(BITWISE_XOR, T, x ^ y)
 
 /* The power of a base without sign, which wraps as torch's does. */

@@ -14,9 +14,11 @@ typedef struct mt__thread_state {
     uint16_t below_autograd; /* > 0 inside a leaf op: calls are not recorded in graphs */
     bool in_formula;         /* a derivative runs: profiles do not wrap its numbers in tensors */
     uint8_t device;          /* index that "npu" without a number means */
-    uint8_t reserved[2];
-    uint64_t sequence;   /* of the next node made on this thread */
-    uint8_t streams[16]; /* number of the current stream, by device (MT_DEVICES) */
+    uint8_t autocast;        /* a bit for each type of device: ops cast (autocast_impl.h) */
+    uint8_t reserved[1];
+    uint64_t sequence;                   /* of the next node made on this thread */
+    struct mt__autocast *autocast_state; /* types, cached casts; NULL: as at first */
+    uint8_t streams[16];                 /* number of the current stream, by device (MT_DEVICES) */
 } mt__thread_state;
 
 extern _Thread_local mt__thread_state mt__thread __attribute__((tls_model("initial-exec")));

@@ -268,30 +268,6 @@ TEST(device_work_is_tied_to_its_launch)
     image_fini(&image);
 }
 
-TEST(calls_of_cudas_runtime_and_driver_have_their_categories)
-{
-    static const char *const names[] = {"cudaLaunchKernel", "cuLaunchKernel", "cublas", "cu"};
-    chrome_image image;
-    uint32_t ids[4];
-    image_init_device(&image, "CUDA");
-    for (size_t i = 0; i < 4; i++) {
-        ids[i] = image_string(&image, names[i]);
-    }
-    image_control(&image, NO_STACKS);
-    image_thread(&image, 1);
-    for (size_t i = 0; i < 4; i++) {
-        image_begin(&image, 2000 + 100 * i, MTPROF_KIND_RUNTIME | MTPROF_FLAG_LAUNCH, ids[i]);
-        tb_end(&image.b, 1, 2050 + 100 * i);
-    }
-    image_source(&image);
-    mtprof_model *model = image_model(&image);
-    export_it(&image, model, MTPROF_FLAVOR_TORCH);
-    CHECK_EQ_I64(count_text(image.text, "\"cat\": \"cuda_runtime\""), 3);
-    CHECK(strstr(image.text, "\"cat\": \"cuda_driver\", \"name\": \"cuLaunchKernel\"") != NULL);
-    mtprof_model_free(model);
-    image_fini(&image);
-}
-
 /* Wrapper and node share the numbers: the arrow is between the innermost ones
  * (torch-contract 5.7.3). */
 TEST(forward_and_backward_are_joined)
