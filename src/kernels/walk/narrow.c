@@ -9,7 +9,8 @@
 #include "kernels/walk/strided.h"
 
 enum {
-    TILE = 1024,         /* elements converted at a time: four tiles are in the first cache */
+    TILE = 512,          /* elements converted at a time: all tiles are in the first cache */
+    APART = 192,         /* bytes between tiles: at a distance of 4096 a read waits for a write */
     COPY_GRAIN = 131072, /* elements a thread is woken for, as in host_copy.c */
     MOST_TENSORS = 24    /* of a kernel's call */
 };
@@ -40,7 +41,7 @@ static uint32_t run_tiles(void *const *arrays, int64_t n, const mt__loop_params 
 {
     const mt__narrow *narrow = params->narrow;
     const mt__loop_params plain = {.repeats = 0};
-    _Alignas(64) char tiles[MT_STRIDED_OPERANDS][TILE * 8];
+    _Alignas(64) char tiles[MT_STRIDED_OPERANDS][TILE * 8 + APART];
     uint32_t flags = 0;
     for (int64_t at = 0; at < n; at += TILE) {
         int64_t length = n - at < TILE ? n - at : TILE;

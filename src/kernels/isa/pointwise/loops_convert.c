@@ -112,6 +112,31 @@ static uint32_t fast_F32_F16(void *const *arrays, int64_t n, const mt__loop_para
     void *const rest[] = {out + i, (void *)(uintptr_t)(in + i)};
     return i < n ? convert_F32_F16(rest, n - i, params) : 0;
 }
+#    ifdef __AVX512F__
+/* What half.h does, sixteen at a time: the compiler packs words of four bytes in more steps. */
+static uint32_t fast_F32_BF16(void *const *arrays, int64_t n, const mt__loop_params *params)
+{
+    uint16_t *out = arrays[0];
+    const float *in = arrays[1];
+    const __m512i ones = _mm512_set1_epi32(1);
+    int64_t i = 0;
+    for (; i + WIDTH <= n; i += WIDTH) {
+        __m512 x = _mm512_loadu_ps(in + i);
+        __m512i bits = _mm512_castps_si512(x);
+        __m512i high = _mm512_srli_epi32(bits, 16);
+        __m512i odd = _mm512_and_epi32(high, ones);
+        __m512i up = _mm512_add_epi32(_mm512_add_epi32(bits, odd), _mm512_set1_epi32(0x7fff));
+        __m512i nan = _mm512_or_epi32(_mm512_and_epi32(high, _mm512_set1_epi32(0x8000)),
+                                      _mm512_set1_epi32(0x7fc0));
+        __m512i word = _mm512_mask_mov_epi32(_mm512_srli_epi32(up, 16),
+                                             _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), nan);
+        _mm256_storeu_si256((void *)(out + i), _mm512_cvtepi32_epi16(word));
+    }
+    void *const rest[] = {out + i, (void *)(uintptr_t)(in + i)};
+    return i < n ? convert_F32_BF16(rest, n - i, params) : 0;
+}
+#        define convert_F32_BF16 fast_F32_BF16
+#    endif
 #    define convert_F16_F32 fast_F16_F32
 #    define convert_F32_F16 fast_F32_F16
 #endif
