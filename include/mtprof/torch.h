@@ -68,7 +68,8 @@ MTPROF_API mtprof_status mtprof_torch_attach(mtprof_torch_info *info);
  * torch, for the layout, which is then checked as in FULL; where it cannot be used the tier is that
  * of FULL, and `missing` says why.
  *
- * Fails with EINVAL (another tier, COMPILED without a shim), ESTATE while something records.
+ * Fails with EINVAL (another tier, COMPILED without a shim), ESTATE while something records
+ * what is attached.
  */
 MTPROF_API mtprof_status mtprof_torch_choose(uint32_t tier, const char *shim);
 

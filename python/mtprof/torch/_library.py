@@ -90,16 +90,9 @@ def _choose(tier):
     return problem
 
 
-def choose_tier(tier):
-    """Observes torch in another tier from now on: "full" (the default), "names", "compiled", whose shim is built
-    with a C++ compiler and torch's headers and kept for this version of torch, or "itt". Returns the new Info; a
-    warning says why it is another tier than the one that was asked for. The environment variable MTPROF_TORCH_TIER
-    does the same; "itt" needs it.
-    """
+def _attach(tier, problem):
+    """Attaches, through ITT where nothing else works, and warns of what is missing."""
     global _uses_itt
-    if tier not in TIERS:
-        raise ValueError(f"choose_tier: {tier!r} is no tier; there are {', '.join(TIERS)}")
-    problem = _choose(tier)
     try:
         answer = info()
     except TorchHostError as error:
@@ -113,10 +106,21 @@ def choose_tier(tier):
     return answer._replace(missing=missing)
 
 
+def choose_tier(tier):
+    """Observes torch in another tier from now on: "full" (the default), "names", "compiled", whose shim is built
+    with a C++ compiler and torch's headers and kept for this version of torch, or "itt". Returns the new Info; a
+    warning says why it is another tier than the one that was asked for. The environment variable MTPROF_TORCH_TIER
+    does the same; "itt" needs it.
+    """
+    if tier not in TIERS:
+        raise ValueError(f"choose_tier: {tier!r} is no tier; there are {', '.join(TIERS)}")
+    return _attach(tier, _choose(tier))
+
+
 def attach():
     """Attaches once, in the tier that the environment asks for, and warns of what is missing."""
     tier = os.environ.get(_itt.TIER_VARIABLE, "")
     if tier and tier not in TIERS:
         warn(f"mtprof: {_itt.TIER_VARIABLE} is {tier!r}; there are {', '.join(TIERS)}")
         tier = ""
-    return choose_tier(tier or "full")
+    return choose_tier(tier) if tier else _attach("full", "")

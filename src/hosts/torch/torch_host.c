@@ -162,7 +162,10 @@ mtprof_status mtprof_torch_choose(uint32_t tier, const char *shim)
     if (tier == MTPROF_TORCH_COMPILED && (shim == NULL || strlen(shim) >= sizeof host.shim)) {
         return mtb_fail(MTPROF_EINVAL, "torch: tier compiled needs the path of a shim");
     }
-    if (__atomic_load_n(&mtprof_i_gate, __ATOMIC_RELAXED) != 0) {
+    pthread_mutex_lock(&host.lock);
+    bool attached = host.source != NULL;
+    pthread_mutex_unlock(&host.lock);
+    if (attached && __atomic_load_n(&mtprof_i_gate, __ATOMIC_RELAXED) != 0) {
         return mtb_fail(MTPROF_ESTATE, "torch: tier %s cannot be chosen while something records",
                         mtprof_torch_tier_name(tier));
     }

@@ -167,7 +167,13 @@ TEST(names_can_be_chosen)
     CHECK_EQ_I64(mtprof_torch_choose(MTPROF_TORCH_COMPILED, NULL), MTPROF_EINVAL);
     mtprof_session *s = tv_start(MTPROF_WANT_OPS);
     CHECK_EQ_I64(mtprof_torch_choose(MTPROF_TORCH_NAMES, NULL), MTPROF_ESTATE);
-    tv_free(tv_finish(s, NULL));
+    mtprof_torch_detach();
+    REQUIRE_OK(mtprof_torch_choose(MTPROF_TORCH_NAMES, NULL)); /* nobody reads records now */
+    CHECK_EQ_U64(attach().tier, MTPROF_TORCH_NAMES);
+    run_op("aten::relu", 0, -1, 0, NULL);
+    trace_view *v = tv_finish(s, NULL);
+    CHECK(tv_span_named(v, "aten::relu") != NULL); /* attached while it records */
+    tv_free(v);
 }
 
 static void check_all_inputs(void);
