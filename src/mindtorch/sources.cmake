@@ -48,6 +48,7 @@ set(MINDTORCH_SOURCES
     src/mindtorch/ops/image/op_columns.c
     src/mindtorch/ops/image/op_conv.c
     src/mindtorch/ops/image/op_conv3d.c
+    src/mindtorch/ops/image/op_grid.c
     src/mindtorch/ops/image/op_pool.c
     src/mindtorch/ops/image/op_resample.c
     src/mindtorch/ops/image/op_volume.c

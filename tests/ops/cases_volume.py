@@ -420,3 +420,54 @@ def multilabel_margin_loss(g):
         yield Case((g.distinct((2, 4)) + g.array((2, 4), -0.03, 0.03), target, reduction), {}, run)
     yield Case((g.array((4,)), Fixed(np.array([1, -1, 2, 3]))), {}, run)
     yield Bad((g.array((2, 4)), np.array([[1, 2]])), "RuntimeError", "inconsistent target size")
+
+
+# ---- grids ---------------------------------------------------------------------------------------
+
+@cases("affine_grid_generator", skip={**VOLUMES, "extremes": {"large": "sums of products", "ends": "the same"}})
+def affine_grid_generator(g):
+    def run(theta, size, corners):
+        axes = [np.linspace(-1, 1, n) if corners else (2 * np.arange(n) + 1) / n - 1 for n in size[2:]]
+        y, x = np.meshgrid(*axes, indexing="ij")
+        return np.einsum("hwk,nok->nhwo", np.stack([x, y, np.ones_like(x)], -1), theta)
+
+    for corners in (False, True):
+        yield Case((g.array((2, 2, 3)), [2, 1, 3, 4], corners), {}, run, double=True)
+    yield Bad((g.array((2, 3, 4)), [2, 1, 3, 4], False), "RuntimeError", "2D affine matrices of shape Nx2x3")
+    yield Bad((g.array((2, 2, 3)), [2, 1, 0, 4], False), "RuntimeError", "Expected non-zero, positive output size")
+
+
+@cases("grid_sampler", skip={**VOLUMES, "extremes": {kind: "places that no integer holds" for kind in (
+    "large", "ends", "mean", "special", "mixed", "small", "subnormal")}})
+def grid_sampler(g):
+    def fold(x, side, padding, corners):
+        low, span = (0.0, side - 1) if corners else (-0.5, side)
+        if padding == 2:
+            x = abs(x - low) % (2 * span)
+            x = span - abs(x - span) + low
+        return min(max(x, 0), side - 1) if padding else x
+
+    def run(image, grid, mode, padding, corners):
+        n, c, h, w = image.shape
+        out = np.zeros((n, c, *grid.shape[1:3]))
+        for b, y, x in np.ndindex(n, *grid.shape[1:3]):
+            at = []
+            for place, side in zip(grid[b, y, x][::-1], (h, w)):
+                pixel = (place + 1) / 2 * (side - 1) if corners else ((place + 1) * side - 1) / 2
+                at.append(fold(pixel, side, padding, corners))
+            if mode == 1:
+                parts = [((int(np.round(at[0])), int(np.round(at[1]))), 1.0)]
+            else:
+                base = [math.floor(v) for v in at]
+                parts = [((base[0] + i, base[1] + j), (1 - abs(at[0] - base[0] - i)) * (1 - abs(at[1] - base[1] - j)))
+                         for i, j in itertools.product(range(2), range(2))]
+            for (row, column), weight in parts:
+                if 0 <= row < h and 0 <= column < w:
+                    out[b, :, y, x] += image[b, :, row, column] * weight
+        return out
+
+    for mode, padding, corners in itertools.product((0, 1), (0, 1, 2), (False, True)):
+        yield Case((g.array((2, 2, 3, 4)), g.array((2, 2, 3, 2), -1.3, 1.3), mode, padding, corners), {}, run,
+                   layouts=SOME, grad_args=(0,), rtol=1e-4, atol=1e-5)
+    yield Bad((g.array((2, 2, 3, 4)), g.array((1, 2, 3, 2)), 0, 0, False), "RuntimeError", "same batch size")
+    yield Bad((g.array((2, 2, 3, 4)), g.array((2, 2, 3, 2)), 2, 0, False), "NotImplementedError", "interpolation mode 2")

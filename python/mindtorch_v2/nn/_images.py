@@ -315,3 +315,47 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
         padded = ops.pad(apart, (0, 0, 0, 0, size // 2, (size - 1) // 2), "constant", None)
         sums = ops.avg_pool3d(padded, (size, 1, 1), (1, 1, 1)).squeeze(1).view(sizes)
     return input / sums.mul(alpha).add(k).pow(beta)
+
+
+# ---- images at places of a grid ----
+
+_SAMPLING = {"bilinear": 0, "nearest": 1}
+_GRID_PADDING = {"zeros": 0, "border": 1, "reflection": 2}
+
+
+def affine_grid(theta, size, align_corners=None):
+    """The grid of places that matrices [N, 2, 3] give, for grid_sample."""
+    if not theta.is_floating_point():
+        raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+    if align_corners is None:
+        warnings.warn(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
+            "specify align_corners=True if the old behavior is desired. See the documentation of grid_sample for "
+            "details.",
+            stacklevel=2,
+        )
+    return ops.affine_grid_generator(theta, list(size), bool(align_corners))
+
+
+def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+    """The image at the grid's places: x and y, of which -1 and 1 are the ends."""
+    if mode == "bicubic":
+        raise NotImplementedError("grid_sample: mode 'bicubic' is not there")
+    if mode not in _SAMPLING:
+        raise ValueError(
+            "nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: "
+            f"'{mode}'"
+        )
+    if padding_mode not in _GRID_PADDING:
+        raise ValueError(
+            "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
+            f"'{padding_mode}'"
+        )
+    if align_corners is None:
+        warnings.warn(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
+            "specify align_corners=True if the old behavior is desired. See the documentation of grid_sample for "
+            "details.",
+            stacklevel=2,
+        )
+    return ops.grid_sampler(input, grid, _SAMPLING[mode], _GRID_PADDING[padding_mode], bool(align_corners))

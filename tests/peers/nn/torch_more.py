@@ -53,6 +53,19 @@ def unpools(t):
     return t.backward(tuple(found))
 
 
+@case
+def grids(t):
+    F, found = t.F, []
+    theta = t.x(2, 2, 3)
+    for corners in (False, True):
+        grid = F.affine_grid(theta, (2, 3, 4, 5), align_corners=corners)
+        found.append(grid)
+        for padding in ("zeros", "border", "reflection"):
+            found.append(F.grid_sample(t.x(2, 3, 5, 4), grid, padding_mode=padding, align_corners=corners))
+        found.append(F.grid_sample(t.x(2, 3, 5, 4), grid, mode="nearest", align_corners=corners))
+    return t.backward(tuple(found))
+
+
 LOSSES = {
     "CosineEmbeddingLoss(0.2)": lambda t: (t.x(4, 3), t.x(4, 3), t.torch.tensor([1, -1, 1, -1])),
     "HingeEmbeddingLoss(0.7)": lambda t: (t.x(2, 3), t.torch.tensor([[1, -1, 1], [-1, -1, 1]])),
