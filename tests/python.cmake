@@ -24,6 +24,8 @@ set(MT_PYTHON_TESTS
     nn/test_nn_init
     nn/test_nn_module_api
     nn/test_nn_modules
+    nn/test_distributions
+    nn/test_one_process
     nn/test_optim
     npu/test_npu_data
     npu/test_npu_devices

@@ -16,7 +16,8 @@ _NN = frozenset("""
 
 # Methods of Tensor alone.
 _METHODS_ONLY = frozenset("""
-    atan2_ copysign_ fmod_ hypot_ absolute_ divide_ multiply_ subtract_ true_divide_ add_ addcdiv_ addcmul_
+    atan2_ copysign_ digamma_ erfinv_ fmod_ hypot_ lgamma_
+    absolute_ divide_ multiply_ subtract_ true_divide_ add_ addcdiv_ addcmul_
     bernoulli_ bitwise_and_
     bitwise_not_ bitwise_or_ bitwise_xor_ contiguous copy_ div_ expand expand_as exponential_
     floor_divide_ index index_add_ item lerp_ masked_fill_ masked_scatter_ mul_ new_empty new_full
@@ -26,7 +27,8 @@ _METHODS_ONLY = frozenset("""
 
 # Functions alone, though their first parameter is called self.
 _FUNCTIONS_ONLY = frozenset("""
-    _log_softmax _softmax adaptive_avg_pool1d avg_pool1d binary_cross_entropy_with_logits empty_like
+    _log_softmax _softmax _standard_gamma _standard_gamma_grad poisson
+    adaptive_avg_pool1d avg_pool1d binary_cross_entropy_with_logits empty_like
     full_like max_pool1d max_pool2d ones_like rand_like randn_like rsub var_mean zeros_like conv1d conv2d
     max_pool1d_with_indices group_norm rms_norm kl_div threshold threshold_ celu celu_ selu selu_ dropout_
     feature_dropout feature_dropout_ constant_pad_nd native_group_norm atleast_1d atleast_2d atleast_3d

@@ -143,6 +143,7 @@ set(MT_KERNEL_SOURCES
     src/kernels/entry/host_nll_loss.c
     src/kernels/entry/host_optimizer.c
     src/kernels/entry/host_random.c
+    src/kernels/entry/host_sample.c
     src/kernels/entry/host_reduce.c
     src/kernels/entry/host_rnn_cell.c
     src/kernels/entry/host_ternary.c

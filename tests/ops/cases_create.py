@@ -323,6 +323,33 @@ def exponential(g):
     yield Bad((g.other("int64", (2,)),), "RuntimeError", "you specified Long")
 
 
+@cases("_standard_gamma")
+def standard_gamma(g):
+    """The gradient of a sample is that of another row, by its numbers."""
+    for shape in IN_PLACE:
+        yield Case((g.array(shape, 3.0, 3.0000001),), {}, check=random_check(0, 60, 3.0, 3.0**0.5), grad=False)
+    yield Bad((g.other("int64", (2,)),), "NotImplementedError", "'Long'")
+
+
+@cases("poisson")
+def poisson(g):
+    for shape in IN_PLACE:
+        for rate in (2.0, 30.0):
+            yield Case((g.array(shape, rate, rate + 1e-6),), {}, grad=False,
+                       check=random_check(0, rate * 10, rate, rate**0.5))
+    yield Bad((g.cast([1.0, -1.0]),), "RuntimeError", "invalid Poisson rate, expected rate to be non-negative")
+    yield Bad((g.other("int64", (2,)),), "NotImplementedError", "'Long'")
+
+
+@cases("binomial")
+def binomial(g):
+    for shape in IN_PLACE:
+        for count in (4.0, 60.0):
+            yield Case((g.array(shape, count, count + 1e-6), g.array(shape, 0.25, 0.2500001)), {}, grad=False,
+                       check=random_check(0, count, count * 0.25, (count * 0.1875) ** 0.5))
+    yield Case((g.cast([0.0, 3.0, 3.0]), g.cast([0.5, 0.0, 1.0])), {}, lambda n, p: n * p.round(), grad=False)
+
+
 @cases("random_", dtypes=ALL)
 def random_in_place(g):
     high = 2 if g.is_bool else 5

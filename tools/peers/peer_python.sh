@@ -28,6 +28,7 @@ compare tests/peers/nn/torch_lazy.py
 compare tests/peers/nn/torch_more.py
 compare tests/peers/nn/torch_recurrent.py
 compare tests/peers/nn/torch_weights.py
+compare tests/peers/distributions/torch_distributions.py
 compare tests/peers/torch_profiles.py "$work"
 compare tests/peers/torch_memory.py "$work/memory"
 # The same programs on the simulated accelerator.

@@ -13,4 +13,9 @@ __all__ = [
 
 
 def __getattr__(name):
+    if name in ("DataParallel", "parallel"):
+        import importlib
+
+        parallel = importlib.import_module(__name__ + ".parallel")
+        return parallel if name == "parallel" else parallel.DataParallel
     raise AttributeError(f"mindtorch_v2.nn has no '{name}'")

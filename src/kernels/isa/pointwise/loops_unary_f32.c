@@ -4,6 +4,7 @@
  * range come from libm, a block at a time.
  */
 #include "kernels/isa/pointwise/loop_body.h"
+#include "kernels/number/gamma.h"
 #include "kernels/number/vector_math.h"
 
 /* X(code, expression): float to float */
@@ -49,6 +50,10 @@
     X(EXP2, mt__pow_f32(2.0F, x))                                                                \
     X(FRAC, x - truncf(x))                                                                       \
     X(SINC, sinc_of(x))                                                                          \
+    X(LGAMMA, (float)mt__lgamma((double)x))                                                      \
+    X(DIGAMMA, (float)mt__digamma((double)x))                                                    \
+    X(POLYGAMMA, (float)mt__polygamma((double)s0, (double)x))                                    \
+    X(ERFINV, (float)mt__erfinv((double)x))                                                      \
     X(LOG_SIGMOID, (x < 0.0F ? x : 0.0F) - mt__log1p_unit_f32(mt__exp_f32(-fabsf(x))))
 
 /* X(code, expression): float to bool */

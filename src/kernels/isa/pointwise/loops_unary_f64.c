@@ -3,6 +3,7 @@
  * One input, double. Where vector_math.h has no function, libm is called for each element.
  */
 #include "kernels/isa/pointwise/loop_body.h"
+#include "kernels/number/gamma.h"
 #include "kernels/number/vector_math.h"
 
 /* X(code, expression): double to double */
@@ -52,6 +53,10 @@
     X(EXP2, exp2(x))                                                                      \
     X(FRAC, x - trunc(x))                                                                 \
     X(SINC, sinc_of(x))                                                                   \
+    X(LGAMMA, mt__lgamma(x))                                                              \
+    X(DIGAMMA, mt__digamma(x))                                                            \
+    X(POLYGAMMA, mt__polygamma(s0, x))                                                    \
+    X(ERFINV, mt__erfinv(x))                                                              \
     X(LOG_SIGMOID, (x < 0.0 ? x : 0.0) - mt__log1p_unit_f64(mt__exp_f64(-fabs(x))))
 
 /* X(code, expression): double to bool */

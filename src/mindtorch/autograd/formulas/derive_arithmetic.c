@@ -85,6 +85,13 @@ static int pow_exponent_backward(mt__backward *b)
     return mt__bw_give_last(b, 1);
 }
 
+int mt__polygamma_backward(mt__backward *b)
+{
+    MT_TRY(mt_polygamma(b->args[0].of.integer + 1, mt__bw_arg(b, 1), MT_STEP(b)));
+    MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
+    return mt__bw_give_last(b, 1);
+}
+
 int mt__pow_backward(mt__backward *b)
 {
     if (mt__wants(b, 0)) {

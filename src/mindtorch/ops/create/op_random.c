@@ -260,3 +260,69 @@ int mt__run_random_(mt__call *call)
     MT_TRY(check_integers(mt__arg_int(call, 1), mt__arg_int(call, 2), self_dtype(call)));
     return draw_self(call, MT_RANDOM_INTEGER, 2);
 }
+
+/* ---- parameters in tensors ------------------------------------------------------------------- */
+
+/* SAMPLE of the first `n` arguments, which have one shape and type; one draw per element. */
+static int sample(mt__call *call, uint16_t code, mt_tensor *const *parameters, uint32_t n,
+                  mt_generator *generator)
+{
+    mt_tensor *out = NULL;
+    mt__shape shape = mt__tensor_shape(parameters[0]);
+    MT_TRY(mt__result_new(call, 0, (mt_dtype)parameters[0]->dtype, &shape, &out));
+    if (out->numel == 0) {
+        return MT_OK;
+    }
+    mt__kernel_args args = {.kernel = MT_KERNEL_SAMPLE, .code = code, .n_ints = 2};
+    args.n_tensors = n + 1;
+    args.tensors[0] = out;
+    for (uint32_t i = 0; i < n; i++) {
+        args.tensors[i + 1] = parameters[i];
+    }
+    mt__generator_reserve(generator, out->numel, args.ints);
+    return mt__kernel(call, &args);
+}
+
+int mt__run__standard_gamma(mt__call *call)
+{
+    MT_TRY(check_floating("gamma", self_dtype(call)));
+    return sample(call, 0, &call->args[0].of.tensor, 1, mt__arg_generator(call, 1));
+}
+
+int mt__run_poisson(mt__call *call)
+{
+    mt_tensor *self = call->args[0].of.tensor;
+    MT_TRY(check_floating("poisson", self_dtype(call)));
+    mt_tensor **valid = mt__temp(call);
+    mt_tensor **all = mt__temp(call);
+    mt_scalar answer;
+    MT_TRY(mt_ge_scalar(self, mt_real(0), valid));
+    MT_TRY(mt_all(*valid, NULL, 0, false, all));
+    MT_TRY(mt_item(*all, &answer));
+    if (answer.of.integer == 0) {
+        return mtb_fail(MT_ERUNTIME, "invalid Poisson rate, expected rate to be non-negative");
+    }
+    return sample(call, 1, &self, 1, mt__arg_generator(call, 1));
+}
+
+int mt__run_binomial(mt__call *call)
+{
+    mt_dtype dtype = self_dtype(call);
+    MT_TRY(check_floating("binomial_cpu", dtype));
+    if (call->args[1].of.tensor->dtype != dtype) {
+        return mtb_fail(MT_EVALUE,
+                        "binomial only supports floating-point dtypes for prob of the "
+                        "type of count, got: %s and %s",
+                        mt__type_title(dtype),
+                        mt__type_title((mt_dtype)call->args[1].of.tensor->dtype));
+    }
+    mt_tensor *const both[2] = {call->args[0].of.tensor, call->args[1].of.tensor};
+    mt_tensor **same = mt__temp(call);
+    mt_tensor **wide[2] = {mt__temp(call), mt__temp(call)};
+    MT_TRY(mt_add(both[0], both[1], same)); /* their common shape */
+    for (uint32_t i = 0; i < 2; i++) {
+        MT_TRY(mt_expand(both[i], (*same)->sizes, (*same)->n_dims, wide[i]));
+    }
+    mt_tensor *const parameters[2] = {*wide[0], *wide[1]};
+    return sample(call, 2, parameters, 2, mt__arg_generator(call, 2));
+}

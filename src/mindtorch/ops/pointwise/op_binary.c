@@ -258,6 +258,10 @@ MT_RUN(hypot, run_real, MT_BINARY_HYPOT, "hypot_cpu")
 
 MT_RUN(copysign, run_floating, MT_BINARY_COPYSIGN)
 
+MT_RUN(xlogy, run_floating, MT_BINARY_XLOGY)
+
+MT_RUN(_standard_gamma_grad, run_real, MT_BINARY_GAMMA_SAMPLE_SLOPE, "_standard_gamma_grad_cpu")
+
 MT_RUN(logaddexp, run_real, MT_BINARY_LOGADDEXP, "logaddexp_cpu")
 MT_RUN(logaddexp2, run_real, MT_BINARY_LOGADDEXP2, "logaddexp2_cpu")
 MT_RUN(nextafter, run_real, MT_BINARY_NEXTAFTER, "nextafter_cpu")

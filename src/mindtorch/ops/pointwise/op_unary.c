@@ -123,6 +123,9 @@ UNARY(atanh, ATANH, FLOATING, 0, "")
 UNARY(exp2, EXP2, FLOATING, 0, "")
 UNARY(sinc, SINC, FLOATING, 0, "")
 UNARY(frac, FRAC, REAL, 0, "frac_cpu")
+UNARY(lgamma, LGAMMA, FLOATING, 0, "")
+UNARY(digamma, DIGAMMA, FLOATING, 0, "")
+UNARY(erfinv, ERFINV, FLOATING, 0, "")
 UNARY(log_sigmoid, LOG_SIGMOID, REAL, 0, "log_sigmoid_cpu")
 UNARY(silu, SILU, REAL, 0, "silu_cpu")
 UNARY(abs, ABS, SAME, MT_TYPES_INT, "abs_cpu")
@@ -264,6 +267,25 @@ static int run_activation(mt__call *call, mt_unary code, uint32_t n_scalars, con
 MT_RUN(leaky_relu, run_activation, MT_UNARY_LEAKY_RELU, 1, "leaky_relu_cpu")
 MT_RUN(elu, run_activation, MT_UNARY_ELU, 1, "elu_cpu")
 MT_RUN(softplus, run_activation, MT_UNARY_SOFTPLUS, 2, "softplus_cpu")
+
+/* The tensor is parameter 1. */
+int mt__run_polygamma(mt__call *call)
+{
+    int64_t n = mt__arg_int(call, 0);
+    if (n < 0) {
+        return mtb_fail(MT_ERUNTIME, "polygamma(n, x) does not support negative n.");
+    }
+    mt_dtype dtype = mt__to_floating((mt_dtype)call->args[1].of.tensor->dtype);
+    mt__pointwise what = {.kernel = MT_KERNEL_UNARY,
+                          .code = MT_UNARY_POLYGAMMA,
+                          .n_operands = 1,
+                          .compute = dtype,
+                          .result = dtype,
+                          .n_scalars = 1,
+                          .scalars = {mt_real((double)n)},
+                          .operands = {&call->args[1]}};
+    return mt__pointwise_run(call, &what);
+}
 
 int mt__run_hardtanh(mt__call *call)
 {
