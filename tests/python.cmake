@@ -86,6 +86,7 @@ set(MT_PYTHON_TESTS
     tensors/test_dtype_device
     tensors/test_error_texts
     tensors/test_extreme_numbers
+    tensors/test_functional
     tensors/test_indexing
     tensors/test_interop
     tensors/test_legacy_types
@@ -94,6 +95,7 @@ set(MT_PYTHON_TESTS
     tensors/test_serialization
     tensors/test_tensor
     tensors/test_tensor_repr
+    tensors/test_wrong_uses
 )
 
 # -X dev: CPython's own checks of memory, and warnings that are otherwise not shown.

@@ -43,6 +43,9 @@ MT_API mt_status mt_tensor_set_grad(mt_tensor *tensor, mt_tensor *grad);
 /** Keeps the gradient of a tensor that is not a leaf. */
 MT_API mt_status mt_tensor_retain_grad(mt_tensor *tensor);
 
+/** Whether mt_tensor_retain_grad() was called for it while it was not a leaf. */
+MT_API bool mt_tensor_retains_grad(const mt_tensor *tensor);
+
 /** Cuts the tensor itself from its graph. MT_ERUNTIME for views. */
 MT_API mt_status mt_tensor_detach_inplace(mt_tensor *tensor);
 

@@ -58,7 +58,7 @@ from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_e
 from .autograd.grad_mode import is_inference_mode_enabled  # noqa: E402
 
 _PACKAGES = frozenset("""
-    _dynamo accelerator amp autograd backends compiler cpu cuda distributed distributions fx hub jit library mps
+    _dynamo accelerator amp autograd backends compiler cpu cuda distributed distributions func fx hub jit library mps
     nn npu onnx optim overrides profiler random return_types serialization storage testing types utils version xpu
 """.split())
 

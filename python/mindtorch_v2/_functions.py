@@ -139,10 +139,25 @@ def _places(condition):
     return nonzero(condition, as_tuple=True)
 
 
+_warned = set()
+
+
+def _warn_once(text):
+    """Warns the caller of the function that calls this, the first time in a process, as torch does."""
+    if text not in _warned:
+        import warnings
+
+        _warned.add(text)
+        warnings.warn(text, UserWarning, stacklevel=3)
+
+
 def where(condition, input=None, other=None):
     """input where the condition holds and other elsewhere; alone, the places where it holds."""
     if input is None and other is None:
         return _C._call_as_op("aten::where", (condition,), _places, condition)
+    if condition.dtype is _C.uint8:
+        _warn_once("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a "
+                   "future version of PyTorch. Use a boolean condition instead.")
     return _ops.where(condition, input, other)
 
 
@@ -259,6 +274,8 @@ def diag(input, diagonal=0, *, out=None):
 
 def meshgrid(*tensors, indexing=None):
     """Coordinates of a grid: "ij" by rows (the default), "xy" by columns."""
+    if indexing is None:
+        _warn_once("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")
     return _ops.meshgrid(list(_tensors("meshgrid", tensors)), indexing=indexing)
 
 

@@ -13,10 +13,8 @@ Tensor = _C.Tensor
 
 def _backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
     """Adds d self / d leaf to the gradient of every leaf, or of `inputs` alone."""
-    if inputs is None and (gradient is None or isinstance(gradient, Tensor)):
-        retain = create_graph if retain_graph is None else retain_graph
-        flags = (_C._RETAIN_GRAPH if retain else 0) | (_C._CREATE_GRAPH if create_graph else 0)
-        _C._run_backward((self,), (gradient,), flags)
+    if inputs is None and not create_graph and (gradient is None or isinstance(gradient, Tensor)):
+        _C._run_backward((self,), (gradient,), _C._RETAIN_GRAPH if retain_graph else 0)
         return
     from .autograd import backward
 

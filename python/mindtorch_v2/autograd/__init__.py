@@ -6,7 +6,7 @@ from .grad_mode import (enable_grad, inference_mode, is_inference_mode_enabled, 
                         set_grad_enabled)
 
 __all__ = ["Function", "Variable", "backward", "grad", "gradcheck", "gradgradcheck", "no_grad",
-           "enable_grad", "set_grad_enabled", "inference_mode", "function", "grad_mode", "graph",
+           "enable_grad", "set_grad_enabled", "inference_mode", "function", "functional", "grad_mode", "graph",
            "profiler", "profiler_util"]
 
 _Tensor = _C.Tensor
@@ -65,6 +65,13 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     roots = _as_tuple(tensors, "tensors")
     grads = _gradients(grad_tensors, len(roots), "grad_tensors")
     flags = _flags(retain_graph, create_graph)
+    if create_graph:
+        from .._functions import _warn_once
+
+        _warn_once("Using backward() with create_graph=True will create a reference cycle between the parameter and "
+                   "its gradient which can cause a memory leak. We recommend using autograd.grad when creating the "
+                   "graph to avoid this. If you have to use this function, make sure to reset the .grad fields of your "
+                   "parameters to None after use to break the cycle and avoid the leak.")
     if inputs is None:
         if roots:
             _C._run_backward(roots, grads, flags)
@@ -123,7 +130,7 @@ class Variable(metaclass=_VariableMeta):
 
 def __getattr__(name):
     """Submodules that are imported when they are first used."""
-    if name in ("function", "grad_mode", "graph", "profiler", "profiler_util"):
+    if name in ("function", "functional", "grad_mode", "graph", "profiler", "profiler_util"):
         import importlib
 
         return importlib.import_module("." + name, __name__)

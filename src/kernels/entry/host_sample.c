@@ -76,11 +76,11 @@ static double poisson_sample(numbers *from, double rate)
     if (rate < 10.0) {
         double end = exp(-rate);
         double product = unit(from);
-        double count = 0.0;
-        for (; product > end; count += 1.0) {
+        int64_t count = 0;
+        for (; product > end; count++) {
             product *= unit(from);
         }
-        return count;
+        return (double)count;
     }
     double b = 0.931 + 2.53 * sqrt(rate);
     double a = -0.059 + 0.02483 * b;
@@ -125,7 +125,7 @@ static double binomial_sample(numbers *from, double count, double p)
             p = (p - x) / (1.0 - x);
         }
     }
-    for (; n > 0.0; n -= 1.0) {
+    for (int64_t left = (int64_t)n; left > 0; left--) {
         sum += unit(from) < p ? 1.0 : 0.0;
     }
     return sum;

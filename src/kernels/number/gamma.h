@@ -39,8 +39,9 @@ static inline double mt__digamma(double x)
         x = 1.0 - x;
     }
     double sum = 0.0;
-    for (; x < 10.0; x += 1.0) {
+    while (x < 10.0) {
         sum -= 1.0 / x;
+        x += 1.0;
     }
     double square = 1.0 / (x * x);
     /* Bernoulli numbers B(2k) / 2k */
@@ -67,8 +68,9 @@ static inline double mt__zeta(double s, double q)
         q = q - floor(q) - 1e5; /* what is farther below adds less than 1e-10 of the sum */
     }
     double sum = 0.0;
-    for (; q < 12.0; q += 1.0) {
+    while (q < 12.0) {
         sum += pow(q, -s);
+        q += 1.0;
     }
     double power = pow(q, -s);
     sum += q * power / (s - 1.0) + 0.5 * power;

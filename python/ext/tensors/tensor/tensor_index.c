@@ -174,6 +174,13 @@ static int take_tensor(entries *e, mt_tensor *tensor)
     if (mt_tensor_n_dims(tensor) == 0 && mt_dtype_category(dtype) != MT_CATEGORY_REAL) {
         return take_number_tensor(e, tensor);
     }
+    if (dtype == MT_DTYPE_U8 &&
+        PyErr_WarnEx(PyExc_UserWarning,
+                     "indexing with dtype torch.uint8 is now deprecated, please use a dtype "
+                     "torch.bool instead.",
+                     1) != 0) {
+        return -1;
+    }
     int failed = add_pick(e, mt_tensor_retain(tensor));
     e->dim += is_mask(dtype) ? mt_tensor_n_dims(tensor) : 1;
     return failed;

@@ -87,9 +87,36 @@ static PyObject *get_zero(PyObject *Py_UNUSED(self), void *Py_UNUSED(context))
 /* ---- other sides ---- */
 
 /* All dimensions the other way round. */
+/* Warns the first time in a process, as torch does. 0, or -1 with an exception. */
+static int warn_once(bool *warned, const char *text)
+{
+    if (*warned) {
+        return 0;
+    }
+    *warned = true;
+    return PyErr_WarnEx(PyExc_UserWarning, text, 1);
+}
+
 static PyObject *get_T(PyObject *self, void *Py_UNUSED(context))
 {
+    static bool told_many, told_none; /* under the GIL */
     mt_value value = value_tensor(tensor_of(self));
+    uint32_t n_dims = (uint32_t)mt_tensor_n_dims(value.of.tensor);
+    if (n_dims != 2 && n_dims != 1) {
+        int failed =
+            n_dims == 0
+                ? warn_once(&told_none, "Tensor.T is deprecated on 0-D tensors. This function is "
+                                        "the identity in these cases.")
+                : warn_once(&told_many,
+                            "The use of `x.T` on tensors of dimension other than 2 to reverse "
+                            "their shape is deprecated and it will throw an error in a future "
+                            "release. Consider `x.mT` to transpose batches of matrices or "
+                            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the "
+                            "dimensions of a tensor.");
+        if (failed != 0) {
+            return NULL;
+        }
+    }
     return operator_call(OPERATOR_NUMPY_T, &value, 1);
 }
 
@@ -130,9 +157,28 @@ static int set_requires_grad(PyObject *self, PyObject *value, void *Py_UNUSED(co
     return zero_or_raise(mt_tensor_set_requires_grad(tensor_of(self), value == Py_True));
 }
 
+/* A result of an op, which gets no gradient unless it retains it. 0, or -1 with an exception. */
+static int warn_no_gradient(void)
+{
+    return PyErr_WarnEx(
+        PyExc_UserWarning,
+        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+        "attribute won't be populated during autograd.backward(). If you indeed want the .grad "
+        "field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. "
+        "If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor "
+        "instead. See github.com/pytorch/pytorch/pull/30531 for more information.",
+        1);
+}
+
 static PyObject *get_grad(PyObject *self, void *Py_UNUSED(context))
 {
-    return tensor_wrap_borrowed(mt_tensor_grad(tensor_of(self)));
+    mt_tensor *tensor = tensor_of(self);
+    mt_tensor *grad = mt_tensor_grad(tensor);
+    if (grad == NULL && !mt_tensor_is_leaf(tensor) && !mt_tensor_retains_grad(tensor) &&
+        warn_no_gradient() != 0) {
+        return NULL;
+    }
+    return tensor_wrap_borrowed(grad);
 }
 
 static int set_grad(PyObject *self, PyObject *value, void *Py_UNUSED(context))
@@ -157,6 +203,11 @@ static int set_grad(PyObject *self, PyObject *value, void *Py_UNUSED(context))
 static PyObject *get_grad_fn(PyObject *self, void *Py_UNUSED(context))
 {
     return node_wrap(mt_tensor_grad_fn(tensor_of(self)));
+}
+
+static PyObject *get_retains_grad(PyObject *self, void *Py_UNUSED(context))
+{
+    return PyBool_FromLong(mt_tensor_retains_grad(tensor_of(self)));
 }
 
 static PyObject *get_is_leaf(PyObject *self, void *Py_UNUSED(context))
@@ -212,6 +263,8 @@ PyGetSetDef tensor_properties[] = {
      "Whether operations on it are recorded for gradients.", NULL},
     {"grad", get_grad, set_grad, "Its gradient; None before backward().", NULL},
     {"grad_fn", get_grad_fn, NULL, "The node that made it; None for leaves.", NULL},
+    {"retains_grad", get_retains_grad, NULL,
+     "Whether it is no leaf and keeps its gradient: retain_grad().", NULL},
     {"is_leaf", get_is_leaf, NULL, "Whether no recorded operation made it.", NULL},
     {"data", get_data, set_data, "A view without its history; assigning replaces its contents.",
      NULL},

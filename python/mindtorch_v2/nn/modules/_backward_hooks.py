@@ -24,8 +24,9 @@ class BackwardHookFunction(Function):
     def forward(ctx, watcher, *tensors):
         ctx.watcher = watcher
         ctx.set_materialize_grads(False)
-        ctx.mark_non_differentiable(*[t for t in tensors if not t.requires_grad])
-        return tuple(t.view_as(t) for t in tensors)
+        passed = tuple(t.view_as(t) for t in tensors)
+        ctx.mark_non_differentiable(*[p for p, t in zip(passed, tensors) if not t.requires_grad])
+        return passed
 
     @staticmethod
     def backward(ctx, *grads):
@@ -57,6 +58,8 @@ class BackwardHook:
         results = (result,) if single else result
         self.n_outputs = len(results)
         results, self.output_places = self._watch(self._at_outputs, results)
+        if hasattr(result, "_fields"):  # a named tuple stays one
+            return type(result)(*results)
         return results[0] if single else results
 
     @staticmethod

@@ -234,7 +234,7 @@ class SummaryWriter:
 
     def add_hparams(self, hparam_dict, metric_dict, hparam_domain_discrete=None, run_name=None, global_step=None):
         """Hyperparameters and what they led to, in a folder of their own."""
-        from tensorboard.plugins.hparams.summary import hparams_pb, session_end_pb, session_start_pb  # noqa: F401
+        from tensorboard.plugins.hparams.summary import session_end_pb, session_start_pb
 
         folder = os.path.join(self.log_dir, run_name or str(time.time()))
         writer = self._get_file_writer(folder)

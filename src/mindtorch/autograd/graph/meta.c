@@ -257,6 +257,11 @@ mt_status mt_tensor_detach_inplace(mt_tensor *tensor)
     return MT_OK;
 }
 
+bool mt_tensor_retains_grad(const mt_tensor *tensor)
+{
+    return tensor->autograd != NULL && tensor->autograd->retains_grad && !mt_tensor_is_leaf(tensor);
+}
+
 mt_status mt_tensor_set_data(mt_tensor *tensor, const mt_tensor *source)
 {
     bool needs = mt__tensor_needs(tensor);
