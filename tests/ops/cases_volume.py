@@ -417,7 +417,7 @@ def multilabel_margin_loss(g):
 
     target = Fixed(np.array([[3, 0, -1, 1], [2, -1, 0, 1]]))
     for reduction in REDUCTIONS:
-        yield Case((g.distinct((2, 4)) + g.array((2, 4), -0.03, 0.03), target, reduction), {}, run)
+        yield Case((g.array((2, 4)), target, reduction), {}, run)
     yield Case((g.array((4,)), Fixed(np.array([1, -1, 2, 3]))), {}, run)
     yield Bad((g.array((2, 4)), np.array([[1, 2]])), "RuntimeError", "inconsistent target size")
 

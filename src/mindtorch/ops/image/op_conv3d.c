@@ -286,6 +286,60 @@ static int give_volume(mt__call *call, uint32_t i, mt_tensor *slices)
     return mt_contiguous(*turned, mt__result_place(call, i));
 }
 
+/* ---- half types: sums over depths in float32 ------------------------------------------------- */
+
+static bool is_half(const mt_tensor *tensor)
+{
+    return tensor->dtype == MT_DTYPE_F16 || tensor->dtype == MT_DTYPE_BF16;
+}
+
+/* The first three arguments in float32, absent ones NULL. */
+static int widen(mt__call *call, mt_tensor *out[3])
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        out[i] = mt__arg_tensor(call, i);
+        if (out[i] != NULL) {
+            MT_TRY(mt__converted(call, out[i], MT_DTYPE_F32, &out[i]));
+        }
+    }
+    return MT_OK;
+}
+
+static int narrow_result(mt__call *call, uint32_t i, mt_tensor *wide, mt_dtype dtype)
+{
+    return mt_to_with(wide, dtype, call->device, false, false, mt__result_place(call, i));
+}
+
+static int run_half(mt__call *call)
+{
+    const mt_value *a = call->args;
+    mt_tensor *wide[3];
+    mt_tensor **made = mt__temp(call);
+    MT_TRY(widen(call, wide));
+    MT_TRY(mt_convolution_with(wide[0], wide[1], wide[2], a[3].of.ints, a[3].count, a[4].of.ints,
+                               a[4].count, a[5].of.ints, a[5].count, a[6].of.integer,
+                               a[7].of.integer != 0, a[8].of.ints, a[8].count, made));
+    return narrow_result(call, 0, *made, (mt_dtype)a[0].of.tensor->dtype);
+}
+
+static int run_half_backward(mt__call *call)
+{
+    const mt_value *a = call->args;
+    mt_tensor *wide[3];
+    mt_tensor **made[3] = {mt__temp(call), mt__temp(call), mt__temp(call)};
+    MT_TRY(widen(call, wide));
+    MT_TRY(mt_convolution_backward_with(
+        wide[0], wide[1], wide[2], a[3].of.ints, a[3].count, a[4].of.ints, a[4].count, a[5].of.ints,
+        a[5].count, a[6].of.integer, a[7].of.ints, a[7].count, a[8].of.integer != 0, a[9].of.ints,
+        a[9].count, made[0], made[1], made[2]));
+    for (uint32_t i = 0; i < 3; i++) {
+        if (*made[i] != NULL) {
+            MT_TRY(narrow_result(call, i, *made[i], (mt_dtype)a[0].of.tensor->dtype));
+        }
+    }
+    return MT_OK;
+}
+
 /* ---- the op ---------------------------------------------------------------------------------- */
 
 int mt__run_convolution3d(mt__call *call)
@@ -296,6 +350,9 @@ int mt__run_convolution3d(mt__call *call)
     volume_plan p;
     mt_tensor *slices = NULL;
     mt_tensor *made = input;
+    if (is_half(input)) {
+        return run_half(call);
+    }
     MT_TRY(make_plan(call, input, weight, &call->args[3], &call->args[7], &p));
     MT_TRY(by_depth(call, input, &slices));
     if (p.transposed) {
@@ -410,6 +467,9 @@ int mt__run_convolution3d_backward(mt__call *call)
     mt_tensor *grad = NULL;
     mt_tensor *input = NULL;
     volume_plan p;
+    if (is_half(call->args[0].of.tensor)) {
+        return run_half_backward(call);
+    }
     MT_TRY(make_plan(call, call->args[1].of.tensor, weight, &call->args[3], &call->args[8], &p));
     if (call->args[0].of.tensor->n_dims != 5) {
         return mtb_fail(MT_ERUNTIME, "convolution_backward(): expected a 5-D grad_output, got %u-D",
