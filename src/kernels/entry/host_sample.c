@@ -184,7 +184,7 @@ static void sample_tiles(void *context, int64_t begin, int64_t end)
     }
 }
 
-MT_HOST_KERNEL(SAMPLE)
+MT_HOST_KERNEL_WIDENED(SAMPLE, 0x1, 0)
 {
     uint32_t dtype = call->tensors[0].dtype;
     if (dtype != MT_DTYPE_F32 && dtype != MT_DTYPE_F64) {
