@@ -20,10 +20,6 @@ _KINDS = ("__origin__", "__args__", "__wrapped__", "_is_protocol")  # what typin
 _DESCRIPTIONS = ("torch.distributed.tensor.", "torch.distributed.fsdp.")
 
 
-# Questions whose answer is known where a module is missing.
-_NO = {"torch.distributed.is_available", "torch.distributed.is_initialized"}
-
-
 class NotThere(NotImplementedError, AttributeError):
     """Something of torch that mindtorch_v2 has not was used. An AttributeError too, so that hasattr() is False."""
 
@@ -116,17 +112,10 @@ def module(name):
     return made
 
 
-def _no():
-    """No."""
-    return False
-
-
 def find(name, attribute):
     """What torch's module `name` has under `attribute`: a placeholder, a module, or None where torch has nothing."""
     full = f"{name}.{attribute}"
     table = _table()
-    if full in _NO:
-        return _no
     if attribute in table.get(name, ()):
         return placeholder(full)
     if not attribute.startswith("__") and is_module(full):
