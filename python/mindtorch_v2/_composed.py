@@ -308,6 +308,8 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
             raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.dim()}D")
     if x1.size(-1) != x2.size(-1):
         raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.size(-1)} X2: {x2.size(-1)}")
+    if x1.dtype is not x2.dtype:
+        raise RuntimeError(f"expected scalar type {_title(x1)} but found {_title(x2)}")
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
     return _C._call_as_op("aten::cdist", (x1, x2, p, None), lambda: _ops.linalg_vector_norm(

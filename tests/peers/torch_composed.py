@@ -31,7 +31,8 @@ ONE = {
     "trace": lambda t, x: t.trace(x), "repeat_interleave": lambda t, x: t.repeat_interleave(x, 2),
     "diag": lambda t, x: t.diag(x), "nan_to_num": lambda t, x: t.nan_to_num(x), "positive": lambda t, x: t.positive(x),
     "unique": lambda t, x: t.unique(x), "diff": lambda t, x: t.diff(x), "exp2": lambda t, x: t.exp2(x),
-    "frac": lambda t, x: t.frac(x), "logit": lambda t, x: t.logit(x), "deg2rad": lambda t, x: t.deg2rad(x),
+    "frac": lambda t, x: t.frac(x), "logit": lambda t, x: t.logit(x), "erfinv": lambda t, x: t.erfinv(t.tanh(x) * 0.99),
+    "deg2rad": lambda t, x: t.deg2rad(x),
     "rad2deg": lambda t, x: t.rad2deg(x), "sgn": lambda t, x: t.sgn(x), "nansum": lambda t, x: t.nansum(x),
     "fill": lambda t, x: t.fill(x, 1), "numel": lambda t, x: t.tensor(t.numel(x)),
     "is_floating_point": lambda t, x: t.tensor(t.is_floating_point(x)),
@@ -43,7 +44,9 @@ ONE = {
 TWO = {
     "dist": lambda t, x, y: t.dist(x, y), "where": lambda t, x, y: t.where(x == x, x, y),
     "inner": lambda t, x, y: t.inner(x, y), "tensordot": lambda t, x, y: t.tensordot(x, y, 1 if x.dim() else 0),
-    "kron": lambda t, x, y: t.kron(x, y), "vdot": lambda t, x, y: t.vdot(x.reshape(-1), y.reshape(-1)),
+    "kron": lambda t, x, y: t.kron(x, y),
+    "cdist": lambda t, x, y: t.cdist(t.tanh(x).reshape(1, -1), t.tanh(y).reshape(1, -1)),
+    "vdot": lambda t, x, y: t.vdot(x.reshape(-1), y.reshape(-1)),
     "isin": lambda t, x, y: t.isin(x, y), "is_same_size": lambda t, x, y: t.tensor(t.is_same_size(x, y)),
     "broadcast_tensors": lambda t, x, y: t.broadcast_tensors(x, y), "meshgrid": lambda t, x, y: t.meshgrid(
         x.reshape(-1), y.reshape(-1), indexing="ij"),
