@@ -200,6 +200,7 @@ set(MT_ISA_SOURCES
 
 set(MINDTORCH_PUBLIC_HEADERS
     include/mindtorch/api.h
+    include/mindtorch/autocast.h
     include/mindtorch/autograd.h
     include/mindtorch/backend.h
     include/mindtorch/device.h

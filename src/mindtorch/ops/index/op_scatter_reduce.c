@@ -188,13 +188,34 @@ int mt__run_index_reduce(mt__call *call)
     return reduce_into(call, dim, index, source, kind, mt__arg_bool(call, 5));
 }
 
+/* The number or tensor that fills, read as `shape` (strides of 0). Nothing waits for a device,
+ * unless the tensor is on another one. */
+static int fill_source(mt__call *call, const mt__shape *shape, mt_tensor **out)
+{
+    const mt_tensor *self = mt__arg_tensor(call, 0);
+    mt_tensor *value = mt__arg_tensor(call, 3);
+    mt_scalar number = call->args[3];
+    if (value != NULL && value->device == self->device) {
+        const int64_t strides[MT_MAX_DIMS] = {0};
+        mt_tensor **place = mt__temp(call);
+        MT_TRY(mt__converted(call, value, (mt_dtype)self->dtype, &value));
+        MT_TRY(mt__tensor_view(value, shape->sizes, strides, shape->n_dims, value->offset, false,
+                               place));
+        *out = *place;
+        return 0;
+    }
+    if (value != NULL) {
+        MT_TRY(mt_item(value, &number));
+    }
+    return mt__filled(call, (mt_dtype)self->dtype, &number, shape, out);
+}
+
 int mt__run_index_fill(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
     mt_tensor *index = mt__arg_tensor(call, 2);
     mt_tensor *value = mt__arg_tensor(call, 3); /* NULL: a number */
     mt_tensor *out = NULL;
-    mt_scalar number = call->args[3];
     uint32_t dim;
     MT_TRY(mt__wrap_dim(mt__arg_int(call, 1), self->n_dims, &dim));
     if (index->n_dims > 1) {
@@ -209,9 +230,6 @@ int mt__run_index_fill(mt__call *call)
                         "with %u dimension(s).",
                         value->n_dims);
     }
-    if (value != NULL) {
-        MT_TRY(mt_item(value, &number));
-    }
     mt__shape shape = mt__tensor_shape(self);
     shape.n_dims = shape.n_dims == 0 ? 1 : shape.n_dims;
     int64_t size = self->n_dims == 0 ? 1 : self->sizes[dim];
@@ -223,7 +241,7 @@ int mt__run_index_fill(mt__call *call)
     MT_TRY(mt_lt_scalar(index, mt_int(0), negative));
     MT_TRY(mt_add_scalar(index, mt_int(size), from_end));
     MT_TRY(mt_where(*negative, *from_end, index, wrapped));
-    MT_TRY(mt__filled(call, (mt_dtype)self->dtype, &number, &shape, &source));
+    MT_TRY(fill_source(call, &shape, &source));
     MT_TRY(mt__written_result(call, &out));
     MT_TRY(repeat_index(call, *wrapped, dim, &shape, &index));
     return mt__scatter_into(call, out, dim, index, source, MT_SCATTER_SET);
