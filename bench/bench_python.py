@@ -17,9 +17,9 @@ ROOT = HERE.parent
 # figure: (key of the workload, factor, unit, limit, ratio to torch that is at least wanted)
 FIGURES = {
     "python_add_2x2_ns": ("add_2x2", 1, "ns", 250, 4),
-    "python_record_plain_ns": ("record_plain", 1, "ns", 35, 15),
-    "python_record_shapes_ns": ("record_shapes", 1, "ns", 45, 15),
-    "python_record_memory_ns": ("record_memory", 1, "ns", 60, 15),
+    "python_record_plain_ns": ("record_plain", 1, "ns", 35, 10),
+    "python_record_shapes_ns": ("record_shapes", 1, "ns", 45, 10),
+    "python_record_memory_ns": ("record_memory", 1, "ns", 60, 10),
     "python_record_all_ns": ("record_all", 1, "ns", 100, 15),
     "python_op_to_event_ns": ("whole_op", 1, "ns", 300, 15),
     "python_stack_per_frame_ns": ("record_per_frame", 1, "ns", 15, None),

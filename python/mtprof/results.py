@@ -13,6 +13,8 @@ from .averages import rows_of_items, rows_of_model
 from .event_lists import flavor_of
 from .function_events import MARKS, format_time, mark_event
 
+HOST_KEY = "mtprof_host"  # trace metadata of mtprof.torch
+
 TYPE_CHECKING = False  # typing's, which takes longer to import than this module
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -45,19 +47,21 @@ class Health:
     events, begins, others, launches, activities, threads: recorded. lost, lost_by: a number, and a dict
     by cause. unmatched: launches without device work. truncated: scopes cut off. pair_cost_ns: own cost of
     a scope. problems, problem_bytes, problem_offset: damaged places of the trace, bytes in them, the first.
-    reason: why there is nothing, where there is nothing. findings: what analysing found.
+    reason: why there is nothing, where there is nothing. findings: what analysing found. host: of a program of stock
+    torch a dict with its version, the tier at which it was observed, and what is missing (docs/torch-host.md).
     """
 
     lost_by: dict[str, int]
     findings: dict[str, int]
     reason: str | None
+    host: dict[str, str] | None
     problem_offset: int | None
     written_behind: bool
     unlocked: bool
     if TYPE_CHECKING:
         def __getattr__(self, name: str) -> int: ...  # the recorder's further counters
 
-    def __init__(self, models: Iterable[Model], reason: str | None = None) -> None:
+    def __init__(self, models: Iterable[Model], reason: str | None = None, host: dict[str, str] | None = None) -> None:
         self.lost_by, self.findings = {}, {}
         self.lost = self.unmatched = self.truncated = self.begins = self.problems = self.problem_bytes = 0
         self.problem_offset = None
@@ -65,6 +69,7 @@ class Health:
         for model in models:
             self._add(model.health(), model.findings())
         self.reason = reason
+        self.host = host
 
     def _add(self, counters, findings):
         for name, value in counters.items():
@@ -110,6 +115,9 @@ class Health:
             text += f", {self.cut} detail{'' if self.cut == 1 else 's'} cut"
         if self.problems:
             text += f"; {_damage_text(self.problems, self.problem_bytes, self.problem_offset)}"
+        if self.host:
+            text += f"; {self.host['name']} {self.host['version']}, tier {self.host['tier']}"
+            text += f" ({self.host['missing']})" if self.host["missing"] else ""
         return f"{text}; {self.reason}" if self.reason else text
 
     def __repr__(self):
@@ -306,7 +314,21 @@ class Results:
         reason = None
         if self._reason is not None and all(model.findings()["events"] == 0 for model in self._models):
             reason = self._reason() or None
-        return Health(self._models, reason)
+        return Health(self._models, reason, self._host())
+
+    def _host(self):
+        """What mtprof.torch says about the program, None without it. A file may say anything."""
+        if not self._models:
+            return None
+        import json  # not where nobody asks: it takes longer than this module
+        try:
+            host = json.loads(self.metadata().get(HOST_KEY, "null"))
+        except ValueError:
+            return None
+        wanted = ("name", "version", "tier", "missing")
+        if not isinstance(host, dict) or not all(isinstance(host.get(name), str) for name in wanted):
+            return None
+        return {name: host[name] for name in wanted}
 
     def metadata(self) -> dict[str, Any]:
         """Metadata of the trace, a dict."""

@@ -9,11 +9,10 @@ from torch.autograd import profiler as _torch_profiler
 from mtprof import ExecutionTraceObserver, modules as _modules, profiler as _profiler, set_host
 from mtprof._warnings import own_folder, warn
 from mtprof.config import _ExperimentalConfig
+from mtprof.results import HOST_KEY
 from mtprof.torch import _cuda, _itt, _library
 
 __all__ = ["ExecutionTraceObserver", "_ExperimentalConfig", "_KinetoProfile", "profile"]
-
-HOST_KEY = "mtprof_host"  # trace metadata
 
 
 def _synchronize():

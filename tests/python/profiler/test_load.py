@@ -25,6 +25,16 @@ class Load(ResultsTest):
         self.assertIn("small.json", repr(trace))
         self.assertTrue(trace.health().ok)
 
+    def test_host(self):
+        """What mtprof.torch wrote into the trace is part of its health; anything else there is not."""
+        host = {"name": "torch", "version": "2.13.0", "tier": "names", "missing": "inputs"}
+        for given, wanted in ((host, host), ({**host, "tier": 7}, None), ("text", None), (None, None)):
+            trace = {**small_trace(), "mtprof_host": json.dumps(given)}
+            self.assertEqual(self.load(trace).health().host, wanted)
+        trace = self.load({**small_trace(), "mtprof_host": json.dumps(host)})
+        self.assertIn("; torch 2.13.0, tier names (inputs)", str(trace.health()))
+        self.assertIsNone(self.load().health().host)
+
     def test_typed_metadata(self):
         trace = small_trace()
         kernel = next(event for event in trace["traceEvents"] if event["name"] == "gemm")
