@@ -44,11 +44,6 @@ class Adamax(_AlikeOptimizer):
             ),
         )
 
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        self._setdefaults(foreach=None, maximize=False, differentiable=False, capturable=False)
-        self._tensor_steps()
-
     def _fused(self, group, count, numbers, *lists):
         torch._C.ops._fused_adamax_(
             *lists,

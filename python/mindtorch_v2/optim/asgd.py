@@ -46,8 +46,6 @@ class ASGD(_AlikeOptimizer):
 
     def __setstate__(self, state):
         super().__setstate__(state)
-        self._setdefaults(foreach=None, maximize=False, differentiable=False, capturable=False)
-        self._tensor_steps()
         for kept in self.state.values():
             for name in ("eta", "mu"):
                 if name in kept and not isinstance(kept[name], torch.Tensor):

@@ -17,6 +17,7 @@ class NAdam(_AlikeOptimizer):
     """mu_product of a state is the product of the momentums of all its steps."""
 
     _alike = ("exp_avg", "exp_avg_sq")
+    _later = {"decoupled_weight_decay": False}
     _counted = "params, mu_products and state_steps"
 
     def __init__(
@@ -56,10 +57,6 @@ class NAdam(_AlikeOptimizer):
 
     def __setstate__(self, state):
         super().__setstate__(state)
-        self._setdefaults(
-            maximize=False, foreach=None, capturable=False, differentiable=False, decoupled_weight_decay=False
-        )
-        self._tensor_steps()
         for kept in self.state.values():
             if "mu_product" in kept and not isinstance(kept["mu_product"], torch.Tensor):
                 kept["mu_product"] = self._tensor_step(kept["mu_product"])

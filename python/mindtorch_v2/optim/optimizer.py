@@ -396,10 +396,17 @@ class _AlikeOptimizer(_GroupOptimizer):
 
     _alike: torch's names of these, in the order of the fused op's lists, and _fill(name, group) what
     they begin with. _numbers(state, group, count): what else parameters must share for one call.
+    _later: options that groups of older pickles lack, besides those that all these optimizers have.
     """
 
     _alike = ()
+    _later: dict = {}
     _counted = "params and state_steps"  # torch's words for what capturable=True needs on a device
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self._setdefaults(foreach=None, maximize=False, differentiable=False, capturable=False, **self._later)
+        self._tensor_steps()
 
     def _fill(self, name, group):
         return 0.0

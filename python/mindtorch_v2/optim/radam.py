@@ -12,6 +12,7 @@ class RAdam(_AlikeOptimizer):
     """The first steps are those of momentum alone; later ones are shortened by their uncertainty."""
 
     _alike = ("exp_avg", "exp_avg_sq")
+    _later = {"decoupled_weight_decay": False}
 
     def __init__(
         self,
@@ -45,13 +46,6 @@ class RAdam(_AlikeOptimizer):
                 differentiable=differentiable,
             ),
         )
-
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        self._setdefaults(
-            foreach=None, maximize=False, differentiable=False, decoupled_weight_decay=False, capturable=False
-        )
-        self._tensor_steps()
 
     def _fused(self, group, count, numbers, *lists):
         torch._C.ops._fused_radam_(

@@ -41,11 +41,6 @@ class Rprop(_AlikeOptimizer):
             ),
         )
 
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        self._setdefaults(foreach=None, maximize=False, differentiable=False, capturable=False)
-        self._tensor_steps()
-
     def _fill(self, name, group):
         return float(group["lr"]) if name == "step_size" else 0.0
 

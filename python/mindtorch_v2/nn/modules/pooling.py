@@ -81,8 +81,8 @@ class AvgPool1d(_AvgPoolNd):
         )
 
 
-class AvgPool2d(_AvgPoolNd):
-    """Means over windows of (N, C, H, W) or (C, H, W)."""
+class _AvgPoolDivided(_AvgPoolNd):
+    """With a divisor of the user's choice."""
 
     __constants__ = [*_AvgPoolNd.__constants__, "divisor_override"]
 
@@ -92,6 +92,10 @@ class AvgPool2d(_AvgPoolNd):
     ):  # fmt: skip
         super().__init__(kernel_size, stride, padding, ceil_mode, count_include_pad)
         self.divisor_override = divisor_override
+
+
+class AvgPool2d(_AvgPoolDivided):
+    """Means over windows of (N, C, H, W) or (C, H, W)."""
 
     def forward(self, input):
         return F.avg_pool2d(
@@ -125,14 +129,16 @@ class AdaptiveAvgPool2d(_AdaptivePoolNd):
         return F.adaptive_avg_pool2d(input, self.output_size)
 
 
-class AdaptiveMaxPool2d(_AdaptivePoolNd):
-    """Largest values over windows chosen so that height and width become output_size."""
-
+class _AdaptiveMaxPoolNd(_AdaptivePoolNd):
     __constants__ = ["output_size", "return_indices"]
 
     def __init__(self, output_size, return_indices=False):
         super().__init__(output_size)
         self.return_indices = return_indices
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
+    """Largest values over windows chosen so that height and width become output_size."""
 
     def forward(self, input):
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)

@@ -3,7 +3,7 @@
 
 from .. import functional as F
 from .module import Module
-from .pooling import _AdaptivePoolNd, _AvgPoolNd, _MaxPoolNd
+from .pooling import _AdaptiveMaxPoolNd, _AdaptivePoolNd, _AvgPoolDivided, _MaxPoolNd
 
 __all__ = [
     "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool3d", "AvgPool3d", "LPPool1d", "LPPool2d", "LPPool3d",
@@ -21,17 +21,8 @@ class MaxPool3d(_MaxPoolNd):
         )  # fmt: skip
 
 
-class AvgPool3d(_AvgPoolNd):
+class AvgPool3d(_AvgPoolDivided):
     """Means over windows of (N, C, D, H, W) or (C, D, H, W)."""
-
-    __constants__ = [*_AvgPoolNd.__constants__, "divisor_override"]
-
-    def __init__(
-        self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
-        divisor_override=None,
-    ):  # fmt: skip
-        super().__init__(kernel_size, stride, padding, ceil_mode, count_include_pad)
-        self.divisor_override = divisor_override
 
     def forward(self, input):
         return F.avg_pool3d(
@@ -47,22 +38,14 @@ class AdaptiveAvgPool3d(_AdaptivePoolNd):
         return F.adaptive_avg_pool3d(input, self.output_size)
 
 
-class _AdaptiveMaxPool(_AdaptivePoolNd):
-    __constants__ = ["output_size", "return_indices"]
-
-    def __init__(self, output_size, return_indices=False):
-        super().__init__(output_size)
-        self.return_indices = return_indices
-
-
-class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Largest values over windows chosen so that the length becomes output_size."""
 
     def forward(self, input):
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
-class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Largest values over windows chosen so that the volume gets output_size."""
 
     def forward(self, input):
