@@ -53,6 +53,17 @@ DECISIONS = [
     ("hardsigmoid_?", "gradient second", "gradient 0 at", "torch's 1/6 is a float32 in float64 too"),
     ("celu_?", "gradient second", r"1\.7\).*gradient 0 at", "torch's 1/alpha is a float32 in float64 too"),
     # ---- ours by decision ----
+    ("(lstm|gru|rnn_(tanh|relu))(\\.data)?", "words error", "", "what does not fit is found before the first step"),
+    ("_?upsample_.*", "words", "data tensor expected", "torch speaks of the sizes that it did not get"),
+    ("im2col|cosine_embedding_loss|multi_margin_loss|_?pad_(packed_)?sequence|max_pool3d.*|affine_grid_generator",
+     "words", "", "bad input is refused in words of our own"),
+    ("im2col", "error", "Dimension out of range", "torch's exception comes from an index"),
+    ("affine_grid_generator", "error", "non-zero, positive output size", "torch's op does not look, its Python does"),
+    ("grid_sampler", "error", "interpolation mode 2", "bicubic sampling is not there"),
+    ("(soft|multi|multilabel)_margin_loss|(adaptive_)?(avg|max)_pool3d(_with_indices)?|max_unpool[23]d|"
+     "(pixel_(un)?|channel_)shuffle|pairwise_distance|pad_sequence|"
+     "_pack_padded_sequence|_pad_packed_sequence|grid_sampler|affine_grid_generator",
+     "node", "", "made of other ops, whose nodes they have"),
     ("pad", "error words", "'reflect'", "modes other than constant are nn.functional's, of index_select"),
     ("clone", "error", "memory_format", "memory formats are contiguous and preserve"),
     ("expand|broadcast_to|unsqueeze|unflatten|meshgrid", "error words", "at most 16|more than 16 dimensions",
@@ -110,6 +121,12 @@ _SUMS = ("sum|mean|var|std|var_mean|norm|linalg_vector_norm|cumsum|prod.*|.*loss
          "allclose|embedding.*|index_add_?|scatter_add_?|sum_to_size|logsumexp|cumprod")
 EXTREMES = [
     # ---- decisions ----
+    ("ldexp_?", ".", "2 to the power of other is a factor of its own, which may overflow; torch's kernel has none"),
+    ("sinc_?|lgamma_?", "^gradient", "of numbers so large or small the derivatives keep other digits"),
+    ("_standard_gamma_grad", "^types", "types are promoted; torch's op, which autograd alone calls, wants equal ones"),
+    ("index_reduce_?", "^gradient of values", "torch divides by how many equal the result, which of NaN none does"),
+    ("(native_)?layer_norm|group_norm", "^types.*expect parameter to have scalar type",
+     "torch takes float32 parameters with half input"),
     ("index_add_?", r"^shapes (empty|size).*out of bounds", "torch does not look at indices where self is empty"),
     ("batch_norm", r"^types.*expect parameter to have", "torch takes running statistics of integers"),
     ("convolution", r"^types.*bias type", "torch's inner op does not compare the bias's type"),

@@ -43,6 +43,20 @@ SMALLEST = {"float32": 2.0 ** -126, "float64": 2.0 ** -1022, "float16": 2.0 ** -
 NONE = {  # rows that have no such cases
 }
 
+# Rows that are not tried, a regular expression, and why.
+LEFT_OUT = {
+    "_standard_gamma|poisson|binomial": "torch draws for minutes where a parameter is huge; test_gamma.c tries ours",
+    "(gcd|lcm)_?": "torch's process ends where the smallest integer meets -1; test_pointwise_binary.c tries ours",
+    r"(lstm|gru|rnn_(tanh|relu))(_cell|\.data)?": "torch's process ends for sizes of 0",
+    ".*upsample.*|conv_transpose[123]d|conv3d|.*pool3d.*|max_unpool.*|grid_sampler|affine_grid_generator|"
+    "instance_norm|im2col|col2im|pixel_unshuffle|.*margin.*|(cosine|hinge)_embedding_loss|_?pad_(packed_)?sequence|"
+    "_pack_padded_sequence": "not compared yet: wrong input and the ends of types",
+}
+
+
+def left_out(name):
+    return next((why for rows, why in LEFT_OUT.items() if re.fullmatch(rows, name)), None)
+
 
 class Difference(Exception):
     pass
@@ -364,6 +378,10 @@ def main():
     rows = 0
     for name in mt.ops():
         if (options.op and name not in options.op) or name in twin.ABSENT:
+            continue
+        if left_out(name):
+            peer.skipped += 1
+            print(f"skip {name}: {left_out(name)}")
             continue
         rows += 1
         peer.run_row(name)

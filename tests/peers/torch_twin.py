@@ -22,6 +22,8 @@ import torch.nn.functional as F  # noqa: E402
 aten = torch.ops.aten
 
 ABSENT = {
+    "mkldnn_rnn_layer": "torch's has other arguments; lstm, gru and rnn_* call ours",
+    "mkldnn_rnn_layer_backward": "torch's has other arguments; gradients of lstm, gru and rnn_* pass it",
     "as_strided_backward": "a helper of autograd in torch, no op; gradients of as_strided pass it",
 }
 
@@ -248,6 +250,8 @@ CALLS = {
     "eye": lambda v: aten.eye(v.n, dtype=v.dtype) if v.m is None else aten.eye(v.n, v.m, dtype=v.dtype),
     "bernoulli_": lambda v: aten.bernoulli_.float(v.self, v.p, generator=v.generator),
     "clone": lambda v: v.self.clone(),
+    "instance_norm": lambda v: aten.instance_norm(
+        v.input, v.weight, v.bias, v.running_mean, v.running_var, v.use_input_stats, v.momentum, v.eps, False),
     "to": lambda v: v.self.to(device=v.device, dtype=v.dtype, copy=v.copy),
     "item": lambda v: v.self.item(),
     "sum": lambda v: aten.sum.dim_IntList(v.self, v.dim, v.keepdim, dtype=v.dtype)

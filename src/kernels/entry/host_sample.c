@@ -52,6 +52,9 @@ static double gamma_sample(numbers *from, double shape)
     if (!(shape > 0.0)) {
         return shape == 0.0 ? 0.0 : (double)NAN;
     }
+    if (isinf(shape)) {
+        return shape; /* below nothing would be accepted */
+    }
     double power = shape < 1.0 ? log(unit(from)) / shape : 0.0;
     double d = (shape < 1.0 ? shape + 1.0 : shape) - 1.0 / 3.0;
     double c = 1.0 / sqrt(9.0 * d);
@@ -70,8 +73,8 @@ static double gamma_sample(numbers *from, double shape)
 
 static double poisson_sample(numbers *from, double rate)
 {
-    if (!(rate >= 0.0)) {
-        return (double)NAN;
+    if (!(rate >= 0.0) || isinf(rate)) {
+        return rate >= 0.0 ? rate : (double)NAN;
     }
     if (rate < 10.0) {
         double end = exp(-rate);
@@ -108,6 +111,9 @@ static double binomial_sample(numbers *from, double count, double p)
 {
     if (!(count >= 0.0) || !(p >= 0.0 && p <= 1.0)) {
         return (double)NAN;
+    }
+    if (isinf(count)) {
+        return p > 0.0 ? count : 0.0;
     }
     double sum = 0.0;
     double n = floor(count);

@@ -132,6 +132,27 @@ static void sample_moments(uint16_t code, double first, double second, double *m
     }
 }
 
+/* Every parameter has an answer, also one that no number can be drawn for. */
+TEST(samples_of_extreme_parameters)
+{
+    static const double parameters[] = {NAN, INFINITY, -INFINITY, -1, 0, 1e-300, 1e300, 1.5};
+    for (uint16_t code = 0; code < 3; code++) {
+        for (size_t i = 0; i < sizeof parameters / sizeof parameters[0]; i++) {
+            double p = parameters[i];
+            double mean = 0;
+            double variance = 0;
+            sample_moments(code, p, 0.5, &mean, &variance);
+            if (isnan(p) || p < 0) {
+                CHECK(isnan(mean));
+            } else if (isinf(p)) {
+                CHECK(isinf(mean));
+            } else {
+                CHECK(mean >= 0 && mean <= p + 1); /* 1: a few samples of a small parameter */
+            }
+        }
+    }
+}
+
 TEST(samples_have_their_moments)
 {
     static const struct {
