@@ -197,6 +197,8 @@ def conv_transpose(g):
     for some in ((0,), (1,), (2,)):
         yield Case((g.array((1, 2, *sides)), g.array((2, 2, *kernel)), g.array((2,))), {}, transposed_reference,
                    grad_args=some, layouts=("contiguous",))
+    yield Bad((g.other("int32", (1, 2, *sides)), g.other("int32", (2, 2, *kernel))), "NotImplementedError",
+              "not implemented for 'Int'")
     yield Bad((g.array((1, 3, *sides)), g.array((2, 2, *kernel))), "RuntimeError",
               "expected input" if n < 3 else "channels")
     if n < 3:

@@ -310,6 +310,9 @@ int mt__run_convolution(mt__call *call)
         return mt__run_convolution3d(call);
     }
     MT_TRY(make_plan(call, tensors, &call->args[3], &call->args[7], &plan));
+    if (plan.transposed && mt__tensor_category(tensors[0]) != MT_CATEGORY_REAL) {
+        return mt__refuse_type("slow_conv_transpose2d_out_cpu", (mt_dtype)tensors[0]->dtype);
+    }
     mt_tensor *launched[4] = {NULL};
     mt__shape shape = out_shape(&plan);
     MT_TRY(mt__result_new(call, 0, (mt_dtype)tensors[0]->dtype, &shape, &launched[0]));
