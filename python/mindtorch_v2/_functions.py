@@ -161,6 +161,11 @@ def where(condition, input=None, other=None):
     return _ops.where(condition, input, other)
 
 
+def _polygamma(self, n):
+    """The n-th derivative of digamma() of each element."""
+    return _ops.polygamma(n, self)
+
+
 def _where_method(self, condition, other):
     """self where the condition holds, other elsewhere."""
     return _ops.where(condition, self, other)
@@ -457,7 +462,7 @@ METHODS = {function.__name__: function for function in (
 METHODS.update(_composed.METHODS)
 METHODS.update(_legacy_types.METHODS)
 METHODS.update({
-    "where": _where_method, "nan_to_num_": _nan_to_num_, "is_set_to": _is_set_to, "random_": _random_,
+    "where": _where_method, "polygamma": _polygamma, "nan_to_num_": _nan_to_num_, "is_set_to": _is_set_to, "random_": _random_,
     "new_tensor": _new_tensor, "unsqueeze_": _in_place(_ops.unsqueeze, "unsqueeze_"),
     "squeeze_": _in_place(_ops.squeeze, "squeeze_"), "t_": _in_place(_ops.t, "t_"),
     "transpose_": _in_place(_ops.transpose, "transpose_"),

@@ -12,6 +12,10 @@ _NN = frozenset("""
     leaky_relu_ lift_fresh linalg_vector_norm linear log_sigmoid max_pool2d_with_indices mish mse_loss
     nll_loss nll_loss_forward nll_loss_nd one_hot pad relu6 relu6_ scaled_dot_product_attention silu silu_
     smooth_l1_loss softplus _to_copy _unsafe_view alias numpy_T mT slice nonzero_numpy
+    adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d col2im im2col max_pool3d_with_indices max_unpool2d
+    max_unpool3d multi_margin_loss multilabel_margin_loss pad_sequence soft_margin_loss softshrink
+    upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d
+    upsample_nearest3d upsample_trilinear3d
 """.split())
 
 # Methods of Tensor alone.
@@ -23,6 +27,8 @@ _METHODS_ONLY = frozenset("""
     floor_divide_ index index_add_ item lerp_ masked_fill_ masked_scatter_ mul_ new_empty new_full
     new_ones new_zeros normal_ pow_ random_ remainder_ repeat reshape_as scatter_ scatter_add_ squeeze_
     sub_ sum_to_size t_ to transpose_ type_as unfold uniform_ unsqueeze_ view view_as
+    arctan2_ bitwise_left_shift_ bitwise_right_shift_ float_power_ heaviside_ index_copy_ index_fill_
+    index_reduce_ nextafter_ scatter_reduce_ sgn_ sign_
 """.split())
 
 # Functions alone, though their first parameter is called self.
@@ -32,6 +38,8 @@ _FUNCTIONS_ONLY = frozenset("""
     full_like max_pool1d max_pool2d ones_like rand_like randn_like rsub var_mean zeros_like conv1d conv2d
     max_pool1d_with_indices group_norm rms_norm kl_div threshold threshold_ celu celu_ selu selu_ dropout_
     feature_dropout feature_dropout_ constant_pad_nd native_group_norm atleast_1d atleast_2d atleast_3d
+    adaptive_max_pool1d alpha_dropout alpha_dropout_ channel_shuffle feature_alpha_dropout
+    feature_alpha_dropout_ hinge_embedding_loss max_pool3d pixel_shuffle pixel_unshuffle
 """.split())
 
 
