@@ -462,8 +462,8 @@ METHODS = {function.__name__: function for function in (
 METHODS.update(_composed.METHODS)
 METHODS.update(_legacy_types.METHODS)
 METHODS.update({
-    "where": _where_method, "polygamma": _polygamma, "nan_to_num_": _nan_to_num_, "is_set_to": _is_set_to, "random_": _random_,
-    "new_tensor": _new_tensor, "unsqueeze_": _in_place(_ops.unsqueeze, "unsqueeze_"),
+    "where": _where_method, "polygamma": _polygamma, "nan_to_num_": _nan_to_num_, "is_set_to": _is_set_to,
+    "random_": _random_, "new_tensor": _new_tensor, "unsqueeze_": _in_place(_ops.unsqueeze, "unsqueeze_"),
     "squeeze_": _in_place(_ops.squeeze, "squeeze_"), "t_": _in_place(_ops.t, "t_"),
     "transpose_": _in_place(_ops.transpose, "transpose_"),
     "swapaxes_": _in_place(_ops.transpose, "swapaxes_"),
