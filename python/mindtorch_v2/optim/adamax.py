@@ -3,7 +3,7 @@
 
 import mindtorch_v2 as torch
 
-from .optimizer import _AlikeOptimizer, _check_betas, _check_lr, _check_not_negative
+from .optimizer import _AlikeOptimizer, _averaging, _check_averaging
 
 __all__ = ["Adamax"]
 
@@ -26,10 +26,7 @@ class Adamax(_AlikeOptimizer):
         differentiable=False,
         capturable=False,
     ):
-        _check_lr(lr)
-        _check_not_negative(epsilon=eps)
-        _check_betas(betas)
-        _check_not_negative(weight_decay=weight_decay)
+        _check_averaging(lr, betas, eps, weight_decay=weight_decay)
         super().__init__(
             params,
             dict(
@@ -45,13 +42,4 @@ class Adamax(_AlikeOptimizer):
         )
 
     def _fused(self, group, count, numbers, *lists):
-        torch._C.ops._fused_adamax_(
-            *lists,
-            count,
-            lr=float(group["lr"]),
-            beta1=float(group["betas"][0]),
-            beta2=float(group["betas"][1]),
-            weight_decay=float(group["weight_decay"]),
-            eps=float(group["eps"]),
-            maximize=group["maximize"],
-        )
+        torch._C.ops._fused_adamax_(*lists, count, **_averaging(group))

@@ -3,7 +3,7 @@
 
 import mindtorch_v2 as torch
 
-from .optimizer import _AlikeOptimizer, _check_betas, _check_lr, _check_not_negative
+from .optimizer import _AlikeOptimizer, _averaging, _check_averaging
 
 __all__ = ["NAdam"]
 
@@ -35,10 +35,7 @@ class NAdam(_AlikeOptimizer):
         capturable=False,
         differentiable=False,
     ):
-        _check_lr(lr)
-        _check_not_negative(epsilon=eps)
-        _check_betas(betas)
-        _check_not_negative(weight_decay=weight_decay, momentum_decay=momentum_decay)
+        _check_averaging(lr, betas, eps, weight_decay=weight_decay, momentum_decay=momentum_decay)
         super().__init__(
             params,
             dict(
@@ -75,13 +72,8 @@ class NAdam(_AlikeOptimizer):
         torch._C.ops._fused_nadam_(
             *lists,
             count,
-            lr=float(group["lr"]),
-            beta1=float(group["betas"][0]),
-            beta2=float(group["betas"][1]),
-            weight_decay=float(group["weight_decay"]),
-            eps=float(group["eps"]),
             momentum_decay=float(group["momentum_decay"]),
             mu_product=numbers,
             decoupled_weight_decay=group["decoupled_weight_decay"],
-            maximize=group["maximize"],
+            **_averaging(group),
         )

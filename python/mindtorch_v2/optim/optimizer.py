@@ -468,6 +468,26 @@ def _check_betas(betas):
             raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
 
 
+def _check_averaging(lr, betas, eps, **numbers):
+    """What the methods of Adam's kind check, in torch's order."""
+    _check_lr(lr)
+    _check_not_negative(epsilon=eps)
+    _check_betas(betas)
+    _check_not_negative(**numbers)
+
+
+def _averaging(group):
+    """The arguments that the fused ops of these methods share."""
+    return {
+        "lr": float(group["lr"]),
+        "beta1": float(group["betas"][0]),
+        "beta2": float(group["betas"][1]),
+        "weight_decay": float(group["weight_decay"]),
+        "eps": float(group["eps"]),
+        "maximize": group["maximize"],
+    }
+
+
 def _check_lr(lr):
     if isinstance(lr, torch.Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
