@@ -110,7 +110,7 @@ set(MTPROF_SOURCES
     src/mtprof/model/columns/assemble_move.c
     src/mtprof/model/columns/assemble_order.c
     src/mtprof/model/columns/assemble_ties.c
-    src/mtprof/model/columns/assemble_twins.c
+    src/mtprof/model/columns/assemble_annotations.c
     src/mtprof/model/columns/assemble_verify.c
     src/mtprof/model/columns/build.c
     src/mtprof/model/columns/build_payload.c
@@ -126,6 +126,7 @@ set(MTPROF_SOURCES
     src/mtprof/model/events/events_plain.c
     src/mtprof/model/events/events_records.c
     src/mtprof/model/events/launch_table.c
+    src/mtprof/model/facts/annotation.c
     src/mtprof/model/facts/backward_stacks.c
     src/mtprof/model/facts/forward.c
     src/mtprof/model/model.c

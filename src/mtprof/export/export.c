@@ -133,6 +133,7 @@ int mtprof__export_events(mtprof__export_job *job,
     if (clamped != NULL) {
         *clamped = mtprof__events_totals_get(events)->clamped;
     }
+    job->report.left_out += mtprof__events_totals_get(events)->left_out;
     mtprof__events_close(events);
     return status == MTPROF_EEND ? MTPROF_OK : status;
 }

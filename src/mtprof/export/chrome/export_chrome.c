@@ -221,6 +221,7 @@ static int write_file(mtprof__chrome *chrome, mtprof__events **events)
     mtprof__chrome_ties_finish(chrome);
     mtprof__chrome_trailer(chrome);
     job->report.clamped += mtprof__events_totals_get(*events)->clamped;
+    job->report.left_out += mtprof__events_totals_get(*events)->left_out;
     return status;
 }
 

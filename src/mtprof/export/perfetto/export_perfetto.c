@@ -640,6 +640,7 @@ static int write_file(mtprof__perfetto *x, mtprof__events **events)
     MT_TRY(write_events(x, *events));
     MT_TRY(write_damage(x));
     job->report.clamped = mtprof__events_totals_get(*events)->clamped + x->clamped;
+    job->report.left_out += mtprof__events_totals_get(*events)->left_out;
     return 0;
 }
 

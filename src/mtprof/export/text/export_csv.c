@@ -258,6 +258,7 @@ static int write_events(csv_export *x, mtprof__events *events)
         return mtb_fail(MTPROF_ENOMEM, "export csv: no memory for a field");
     }
     x->job->report.clamped = mtprof__events_totals_get(events)->clamped;
+    x->job->report.left_out += mtprof__events_totals_get(events)->left_out;
     return status == MTPROF_EEND ? 0 : status;
 }
 

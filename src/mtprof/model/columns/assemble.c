@@ -214,7 +214,7 @@ static int assemble(mtprof__assembly *assembly)
     MT_TRY(mtprof__model_ask(assembly->model, what));
     MT_TRY(mtprof__assemble_ties(assembly));
     if (assembly->native) { /* before folding: that is the host's affair */
-        MT_TRY(mtprof__assemble_twins(assembly));
+        MT_TRY(mtprof__assemble_annotations(assembly));
     }
     if (assembly->candidates && assembly->model->options.keep_duplicates == 0) {
         MT_TRY(mtprof__assemble_fold(assembly));
@@ -234,7 +234,7 @@ static void finish(mtprof__assembly *assembly, mtprof__run *runs, size_t n_runs)
     for (size_t i = 0; i < n_runs; i++) {
         mtprof__run_fini(&runs[i]);
     }
-    mtprof__run_fini(&assembly->twins);
+    mtprof__run_fini(&assembly->annotations);
     mtb_free(assembly->parts);
     mtb_free(assembly->links.items);
     mtb_free(assembly->launches.items);

@@ -2,11 +2,11 @@
  *
  * Assembling: runs of events become the model's columns. The stages, one file each:
  *
- *     runs ─► scan ─► ties ─► twins ─► fold ─► order ─► move ─► columns
- *             |       |       |       |        |        └ every column, through `rank`
- *             |       |       |       |        └ where each event goes: a merge of the parts
- *             |       |       |       └ only children of their parent's name go
- *             |       |       └ annotations of scopes on device queues: one more part
+ *     runs ─► scan ─► ties ─► annotations ─► fold ─► order ─► move ─► columns
+ *             |       |       |              |       |        └ every column, through `rank`
+ *             |       |       |              |       └ where each event goes: a merge of the parts
+ *             |       |       |              └ only children of their parent's name go
+ *             |       |       └ of scopes, on device queues: one more part
  *             |       └ parents in other runs, device work to host events: through keys
  *             └ is each run sorted, is there anything to fold
  *
@@ -62,7 +62,7 @@ typedef struct mtprof__assembly {
     uint32_t n_folds;       /* events in it */
     uint32_t *rank;         /* place in the columns, MTPROF_NO_EVENT: none. NULL: their number */
     uint32_t kept;          /* events in the columns */
-    mtprof__run twins;
+    mtprof__run annotations;
 } mtprof__assembly;
 
 /* The part of a number; hint is tried first. */
@@ -87,7 +87,7 @@ uint32_t mtprof__nearest(const mtprof__assembly *assembly, uint32_t number, uint
 void mtprof__assemble_scan(mtprof__assembly *assembly);
 int mtprof__assemble_ties(mtprof__assembly *assembly);
 int mtprof__assemble_fold(mtprof__assembly *assembly);
-int mtprof__assemble_twins(mtprof__assembly *assembly);
+int mtprof__assemble_annotations(mtprof__assembly *assembly);
 int mtprof__assemble_order(mtprof__assembly *assembly);
 
 /* Which of two events comes first: by start, longest first, INDEX; those that have none by kind and

@@ -195,7 +195,7 @@ int mtprof__assemble_order(mtprof__assembly *assembly)
     bool sorted = true;
     for (size_t i = 0; i < assembly->n_parts; i++) {
         mtprof__part *part = &assembly->parts[i];
-        if (part->run == &assembly->twins || !part->sorted) {
+        if (part->run == &assembly->annotations || !part->sorted) {
             sorted = false;
             MT_TRY(sort_part(assembly->model, part));
         }

@@ -273,7 +273,7 @@ static int make_correlation(mtprof_model *model)
     for (size_t i = 0; link != NULL && i < columns->n; i++) {
         if (columns->kind[i] == MTPROF_EVENT_KIND_ANNOTATION && ids[i] == 0 &&
             link[i] != MTPROF_NO_EVENT) {
-            ids[i] = ids[link[i]]; /* a twin has its scope's */
+            ids[i] = ids[link[i]]; /* an annotation has its scope's */
         }
     }
     publish(model, MTPROF_COLUMN_CORRELATION, ids);

@@ -175,6 +175,7 @@ typedef struct mtprof__events_totals {
     uint64_t unmatched; /* launches that nothing answered */
     uint64_t orphans;   /* device work whose launch is missing */
     uint64_t truncated;
+    uint64_t left_out; /* annotations of the device, because there are too many (annotation.h) */
 } mtprof__events_totals;
 
 /* Opens a stream at the start of what the model covers. Fails with ENOMEM, EIO. */

@@ -98,7 +98,7 @@ static int tie(mtprof__record_events *r, const mtprof__work *work, mtprof__launc
                                .end_ns = event->end_ns,
                                .shown_start_ns = event->shown_start_ns,
                                .shown_end_ns = event->shown_end_ns};
-    MT_TRY(mtprof__annotation_count(launch->annotation, &span));
+    MT_TRY(mtprof__annotation_count(&r->launches.annotations, launch->annotation, &span));
     return mtprof__launch_answer(&r->launches, launch);
 }
 
@@ -223,7 +223,7 @@ int mtprof__device_rest(mtprof__record_events *r, const mtprof__event **event)
     }
     while (mtprof__launch_take_any(&r->launches, &launch)) {
         r->head.totals.unmatched += !launch.answered;
-        mtprof__annotation_drop(&r->launches, launch.annotation);
+        mtprof__annotation_drop(&r->launches.annotations, launch.annotation);
     }
     return mtprof__device_annotations(r, event);
 }
@@ -271,15 +271,13 @@ static int show_annotation(mtprof__record_events *r, mtprof__event *event)
 int mtprof__device_annotations(mtprof__record_events *r, const mtprof__event **event)
 {
     while (r->annotation == NULL || r->annotation_span == r->annotation->n_spans) {
-        if (r->annotation != NULL) {
-            mtprof__annotation_free(r->annotation);
-        }
-        r->annotation = r->launches.done;
+        mtprof__annotation_free(&r->launches.annotations, r->annotation);
+        r->annotation = mtprof__annotation_take(&r->launches.annotations);
         r->annotation_span = 0;
         if (r->annotation == NULL) {
+            r->head.totals.left_out = r->launches.annotations.left_out;
             return MTPROF_EEND;
         }
-        r->launches.done = r->annotation->next;
     }
     const mtprof__annotation *annotation = r->annotation;
     const mtprof__queue_span *span = &annotation->spans[r->annotation_span++];
@@ -302,9 +300,7 @@ int mtprof__device_annotations(mtprof__record_events *r, const mtprof__event **e
 
 void mtprof__device_fini(mtprof__record_events *r)
 {
-    if (r->annotation != NULL) {
-        mtprof__annotation_free(r->annotation);
-    }
+    mtprof__annotation_free(&r->launches.annotations, r->annotation);
     mtprof__launch_table_fini(&r->launches);
     for (size_t i = 0; i < r->n_early; i++) {
         mtprof__payload_fini(&r->early[i].payload);

@@ -244,8 +244,7 @@ static int make_annotation(mtprof__record_events *r, mtprof__slot_context *c, ui
     if (live->annotation != NULL) {
         return MTPROF_OK;
     }
-    live->annotation =
-        mtprof__annotation_new(NULL, event->name_text, event->name == MTPROF__NAME_INLINE);
+    live->annotation = mtprof__annotation_new(event->name_text, event->name == MTPROF__NAME_INLINE);
     if (live->annotation == NULL) {
         return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for open scopes");
     }
@@ -255,49 +254,34 @@ static int make_annotation(mtprof__record_events *r, mtprof__slot_context *c, ui
     return MTPROF_OK;
 }
 
-/* Puts `outer` around `inner`, where there is an inner one; else it is the innermost itself. */
-static void put_around(mtprof__annotation *inner, mtprof__annotation *outer,
-                       mtprof__annotation **innermost)
-{
-    if (inner == NULL) {
-        *innermost = outer;
-    } else if (inner->around == NULL && outer != NULL) {
-        inner->around = outer;
-        outer->refs++;
-    }
-}
-
 /* The annotation of the innermost user scope at or above a place, with those around it; NULL where
  * there is none. */
 static int find_annotation(mtprof__record_events *r, mtprof__slot_context *c, uint32_t at,
                            mtprof__annotation **out)
 {
-    mtprof__annotation *inner = NULL;
+    mtprof__annotation_chain chain = {NULL, NULL};
     uint32_t last = MTPROF__NO_SCOPE;
+    bool known = false; /* and so are those around it */
     *out = NULL;
-    for (; at != MTPROF__NO_SCOPE; at = c->slot.scopes[at].outer) {
+    for (; at != MTPROF__NO_SCOPE && !known; at = c->slot.scopes[at].outer) {
         last = at;
-        if (!mtprof__kind_in(c->slot.scopes[at].kind, MTPROF__KINDS_SCOPE)) {
-            continue;
-        }
-        bool known = c->slot.scopes[at].made && c->live[at].annotation != NULL;
-        MT_TRY(make_annotation(r, c, at));
-        put_around(inner, c->live[at].annotation, out);
-        inner = c->live[at].annotation;
-        if (known) {
-            return MTPROF_OK; /* and so are those around it */
+        if (mtprof__kind_in(c->slot.scopes[at].kind, MTPROF__KINDS_SCOPE)) {
+            known = c->slot.scopes[at].made && c->live[at].annotation != NULL;
+            MT_TRY(make_annotation(r, c, at));
+            mtprof__annotation_chain_add(&chain, c->live[at].annotation);
         }
     }
-    if (last != MTPROF__NO_SCOPE && c->slot.scopes[last].made) {
-        put_around(inner, c->live[last].foreign, out);
+    if (!known && last != MTPROF__NO_SCOPE && c->slot.scopes[last].made) {
+        mtprof__annotation_chain_add(&chain, c->live[last].foreign);
     }
+    *out = chain.innermost;
     return MTPROF_OK;
 }
 
 void mtprof__live_release(mtprof__record_events *r, mtprof__live *live)
 {
-    mtprof__annotation_drop(&r->launches, live->annotation);
-    mtprof__annotation_drop(&r->launches, live->foreign);
+    mtprof__annotation_drop(&r->launches.annotations, live->annotation);
+    mtprof__annotation_drop(&r->launches.annotations, live->foreign);
     live->annotation = NULL;
     live->foreign = NULL;
 }
@@ -321,7 +305,7 @@ static int note_launch(mtprof__record_events *r, mtprof__slot_context *c, uint64
     r->launched = r->n_early > 0 ? key : 0;
     int status = mtprof__launch_add(&r->launches, &launch);
     if (status != MTPROF_OK) {
-        mtprof__annotation_drop(&r->launches, launch.annotation);
+        mtprof__annotation_drop(&r->launches.annotations, launch.annotation);
     }
     return status;
 }

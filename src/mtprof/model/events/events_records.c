@@ -106,7 +106,7 @@ static int next_before(mtprof__record_events *r, const mtprof__event **event)
     if (status == MTPROF_EEND && r->launched != 0) {
         status = mtprof__device_launched(r, event);
     }
-    if (status == MTPROF_EEND && (r->annotation != NULL || r->launches.done != NULL)) {
+    if (status == MTPROF_EEND && (r->annotation != NULL || r->launches.annotations.done != NULL)) {
         status = mtprof__device_annotations(r, event);
     }
     return status;
@@ -142,7 +142,7 @@ static size_t plain_edges(mtprof__events *events, mtprof__plain_step *steps, siz
 {
     mtprof__record_events *r = (mtprof__record_events *)events;
     if (!r->advance || r->n_heap == 0 || r->closing != NULL || r->launched != 0 ||
-        r->annotation != NULL || r->launches.done != NULL) {
+        r->annotation != NULL || r->launches.annotations.done != NULL) {
         return 0;
     }
     mtprof__slot_context *top = &r->slots[r->heap[0]];
@@ -176,7 +176,7 @@ static int next_edge(mtprof__events *events, const mtprof__event **event)
     mtprof__record_events *r = (mtprof__record_events *)events;
     for (;;) {
         if (MT_UNLIKELY(r->closing != NULL || r->launched != 0 || r->annotation != NULL ||
-                        r->launches.done != NULL)) {
+                        r->launches.annotations.done != NULL)) {
             int status = next_before(r, event);
             if (status != MTPROF_EEND) {
                 return status;
@@ -312,6 +312,7 @@ int mtprof__events_open_records(mtprof_model *model, mtprof__events **out)
     r->block = UINT32_MAX;
     r->blocks = mtb_calloc((size_t)model->n_epochs + 1, sizeof *r->blocks);
     r->free_id = mtprof__model_free_id(model);
+    mtprof__launch_table_init(&r->launches);
     mtprof__step_clock_init(&r->steps, model);
     for (size_t i = 0; i < MTPROF__MEMORY_DEVICES; i++) {
         r->reserved[i] = -1;

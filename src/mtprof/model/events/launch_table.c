@@ -7,8 +7,7 @@
 #include "base/hash.h"
 
 enum {
-    FIRST_CAPACITY = 64,
-    INSIDE_MOST = 1024
+    FIRST_CAPACITY = 64
 };
 
 /* ---- launches -------------------------------------------------------------------------------- */
@@ -53,7 +52,7 @@ int mtprof__launch_add(mtprof__launch_table *table, const mtprof__launch *launch
     }
     size_t at = find(table, launch->key);
     if (table->items[at].key != 0) {
-        mtprof__annotation_drop(table, table->items[at].annotation);
+        mtprof__annotation_drop(&table->annotations, table->items[at].annotation);
     } else {
         table->n++;
     }
@@ -89,7 +88,7 @@ static void forget(mtprof__launch_table *table, uint64_t key)
 {
     mtprof__launch *launch = mtprof__launch_find(table, key);
     if (launch != NULL && launch->answered) {
-        mtprof__annotation_drop(table, launch->annotation);
+        mtprof__annotation_drop(&table->annotations, launch->annotation);
         remove_at(table, (size_t)(launch - table->items));
     }
 }
@@ -128,117 +127,22 @@ bool mtprof__launch_take_any(mtprof__launch_table *table, mtprof__launch *launch
     return false;
 }
 
-/* ---- annotations ----------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
-mtprof__annotation *mtprof__annotation_new(mtprof__annotation *around, mtprof_text text,
-                                           bool inline_text)
+void mtprof__launch_table_init(mtprof__launch_table *table)
 {
-    mtprof__annotation *annotation = mtb_calloc(1, sizeof *annotation);
-    if (annotation == NULL) {
-        return NULL;
-    }
-    annotation->refs = 1;
-    annotation->text = text;
-    if (inline_text) {
-        annotation->copy = mtb_copy_text(text.bytes, text.length);
-        if (annotation->copy == NULL) {
-            mtb_free(annotation);
-            return NULL;
-        }
-        annotation->text.bytes = annotation->copy;
-    }
-    annotation->around = around;
-    return annotation;
-}
-
-static bool begins_with(const mtprof__annotation *inner, const mtprof__annotation *outer)
-{
-    for (size_t i = 0; outer != NULL && i < inner->n_spans; i++) {
-        for (size_t j = 0; j < outer->n_spans; j++) {
-            if (inner->spans[i].track == outer->spans[j].track &&
-                inner->spans[i].shown_start_ns == outer->spans[j].shown_start_ns) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-/* Puts an annotation with those inside it, itself first, before a list. */
-static void put_before(mtprof__annotation **list, mtprof__annotation *annotation)
-{
-    mtprof__annotation *last = annotation;
-    annotation->next = annotation->inside;
-    annotation->inside = NULL;
-    while (last->next != NULL) {
-        last = last->next;
-    }
-    last->next = *list;
-    *list = annotation;
-}
-
-void mtprof__annotation_drop(mtprof__launch_table *table, mtprof__annotation *annotation)
-{
-    while (annotation != NULL && --annotation->refs == 0) {
-        mtprof__annotation *around = annotation->around;
-        uint32_t n = annotation->n_inside + 1;
-        if (begins_with(annotation, around) && around->n_inside + n <= INSIDE_MOST) { /* LT2 */
-            around->n_inside += n;
-            put_before(&around->inside, annotation);
-        } else {
-            put_before(&table->done, annotation);
-        }
-        annotation = around;
-    }
-}
-
-static void extend(int64_t *start, int64_t *end, int64_t from, int64_t to)
-{
-    *start = from < *start ? from : *start;
-    *end = to > *end ? to : *end;
-}
-
-static int count_one(mtprof__annotation *annotation, const mtprof__queue_span *work)
-{
-    for (size_t i = 0; i < annotation->n_spans; i++) {
-        mtprof__queue_span *span = &annotation->spans[i];
-        if (span->track == work->track) {
-            extend(&span->start_ns, &span->end_ns, work->start_ns, work->end_ns);
-            extend(&span->shown_start_ns, &span->shown_end_ns, work->shown_start_ns,
-                   work->shown_end_ns);
-            return MTPROF_OK;
-        }
-    }
-    return mtb_append(annotation->spans, annotation->n_spans, annotation->capacity, work)
-               ? MTPROF_OK
-               : mtb_fail(MTPROF_ENOMEM, "read trace: no memory for launches in flight");
-}
-
-int mtprof__annotation_count(mtprof__annotation *annotation, const mtprof__queue_span *work)
-{
-    for (; annotation != NULL; annotation = annotation->around) {
-        MT_TRY(count_one(annotation, work));
-    }
-    return MTPROF_OK;
-}
-
-void mtprof__annotation_free(mtprof__annotation *annotation)
-{
-    mtb_free(annotation->copy);
-    mtb_free(annotation->spans);
-    mtb_free(annotation);
+    *table = (mtprof__launch_table){.annotations = {.wait_most = MTPROF__ANNOTATIONS_WAIT,
+                                                    .spans_most = MTPROF__ANNOTATION_SPANS}};
 }
 
 void mtprof__launch_table_fini(mtprof__launch_table *table)
 {
     mtprof__launch launch;
     while (mtprof__launch_take_any(table, &launch)) {
-        mtprof__annotation_drop(table, launch.annotation);
+        mtprof__annotation_drop(&table->annotations, launch.annotation);
     }
-    while (table->done != NULL) {
-        mtprof__annotation *next = table->done->next;
-        mtprof__annotation_free(table->done);
-        table->done = next;
+    while (table->annotations.done != NULL) {
+        mtprof__annotation_free(&table->annotations, mtprof__annotation_take(&table->annotations));
     }
     mtb_free(table->items);
     mtb_free(table->answered);

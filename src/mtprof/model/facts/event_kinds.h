@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What kinds of events are to each other, for columns (assemble_ties.c, assemble_twins.c) and for
- * streams (events_host.c, events_device.c):
+ * What kinds of events are to each other, for columns (assemble_ties.c, assemble_annotations.c) and
+ * for streams (events_host.c, events_device.c):
  *
  *   EK1  Kernels, copies and sets answer a launch (WORK).
  *   EK2  Device work and runtime calls belong to the nearest op or scope around the launch (OWNER).
