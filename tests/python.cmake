@@ -81,12 +81,14 @@ set(MT_PYTHON_TESTS
     tensors/test_alias_rows
     tensors/test_argument_forms
     tensors/test_autograd_function
+    tensors/test_autograd_graph
     tensors/test_autograd_python
     tensors/test_amp
     tensors/test_dtype_device
     tensors/test_error_texts
     tensors/test_extreme_numbers
     tensors/test_functional
+    tensors/test_inference_mode
     tensors/test_indexing
     tensors/test_interop
     tensors/test_legacy_types

@@ -19,6 +19,9 @@
 
 MT_BEGIN_DECLS
 
+/** A node of the graph. Borrowed from the tensor whose grad_fn it is. */
+typedef struct mt_node mt_node;
+
 /** Whether ops on the tensor are recorded for backward. */
 MT_API bool mt_tensor_requires_grad(const mt_tensor *tensor);
 
@@ -60,6 +63,21 @@ MT_API mt_status mt_tensor_set_data(mt_tensor *tensor, const mt_tensor *source);
 MT_API bool mt_grad_enabled(void);
 MT_API bool mt_set_grad_enabled(bool enabled);
 
+/**
+ * Inference mode of this thread, off at first: nothing is recorded, and tensors made in it never
+ * will be (mt_tensor_is_inference). The setter returns what it was and sets grad mode to `!on`.
+ */
+MT_API bool mt_inference_mode(void);
+MT_API bool mt_set_inference_mode(bool on);
+
+/**
+ * Calls run(argument) on a new thread that has the modes, the current device and the current
+ * streams of this one, and waits for it. Returns what it returned; the detail of a failure is this
+ * thread's afterwards. For a backward inside a backward, many levels deep, which needs more stack
+ * than one thread has. MT_ENOMEM: there is no thread.
+ */
+MT_API mt_status mt_call_on_thread(int (*run)(void *argument), void *argument);
+
 enum mt_backward_flag {
     MT_RETAIN_GRAPH = 1 << 0, /**< saved tensors stay: backward may run again */
     MT_CREATE_GRAPH = 1 << 1, /**< gradients have graphs of their own; implies RETAIN_GRAPH */
@@ -99,6 +117,12 @@ MT_API mt_status mt_tensor_add_accumulate_hook(mt_tensor *tensor, mt_leaf_hook_f
                                                void *context, void (*free_context)(void *),
                                                mt_hook_handle *handle);
 
+/** Called for each hook that is on the gradients of a node's results. */
+typedef void mt_hook_visit_fn(void *argument, void *context, void (*free_context)(void *));
+
+/** Shows the hooks of a node that no tensor holds; see mt_tensor_owns_hooks(). */
+MT_API void mt_node_visit_hooks(const mt_node *node, mt_hook_visit_fn *visit, void *argument);
+
 /** Removes a hook of either sort; an unknown handle is ignored. */
 MT_API void mt_tensor_remove_hook(mt_tensor *tensor, mt_hook_handle handle);
 
@@ -107,8 +131,6 @@ MT_API void mt_tensor_remove_hook(mt_tensor *tensor, mt_hook_handle handle);
  * changed. */
 MT_API bool mt_tensor_owns_hooks(const mt_tensor *tensor);
 
-/** A node of the graph. Borrowed from the tensor whose grad_fn it is. */
-typedef struct mt_node mt_node;
 MT_API mt_node *mt_tensor_grad_fn(const mt_tensor *tensor); /**< NULL for leaves */
 MT_API const char *mt_node_name(const mt_node *node);       /**< "MulBackward0" */
 MT_API uint64_t mt_node_sequence(const mt_node *node);

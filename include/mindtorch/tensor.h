@@ -77,6 +77,13 @@ MT_API bool mt_tensor_is_parameter(const mt_tensor *tensor);
 /** How often the storage was changed in place; views of one storage share it. */
 MT_API uint32_t mt_tensor_version(const mt_tensor *tensor);
 
+/** Raises it, after elements were changed by something that the library does not know of. */
+MT_API void mt_tensor_raise_version(mt_tensor *tensor);
+
+/** Whether its storage was made in inference mode (mt_set_inference_mode): outside of that mode it
+ * cannot be written, and no graph can keep it. Copies of it are ordinary tensors. */
+MT_API bool mt_tensor_is_inference(const mt_tensor *tensor);
+
 /** Where the storage begins on its device: a number to compare, not to dereference. */
 MT_API uint64_t mt_tensor_storage_address(const mt_tensor *tensor);
 MT_API uint64_t mt_tensor_storage_bytes(const mt_tensor *tensor);

@@ -38,6 +38,11 @@ def is_complex(input):
     return input.is_complex()
 
 
+def is_inference(input):
+    """Whether a tensor was made in inference mode."""
+    return input.is_inference()
+
+
 def is_storage(obj):
     """Whether it is the memory of a tensor (torch.storage)."""
     return type(obj).__name__ in ("TypedStorage", "UntypedStorage") and hasattr(obj, "_tensor")
@@ -433,6 +438,7 @@ def _in_place(view, name):
         if self.requires_grad:
             raise NotImplementedError(f"{name}(): not implemented for tensors that require grad")
         self.data = view(self, *args, **kwargs)
+        self._raise_version()
         return self
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"{name.rstrip('_')}() in place."
@@ -450,8 +456,8 @@ def _reversed(self):
 
 
 FUNCTIONS = {function.__name__: function for function in (
-    is_tensor, is_floating_point, is_complex, is_storage, numel, is_same_size, isposinf, isneginf, std, var,
-    var_mean, std_mean, norm, dist, nonzero, where, trace, broadcast_shapes, broadcast_tensors, atleast_1d,
+    is_tensor, is_floating_point, is_complex, is_inference, is_storage, numel, is_same_size, isposinf, isneginf,
+    std, var, var_mean, std_mean, norm, dist, nonzero, where, trace, broadcast_shapes, broadcast_tensors, atleast_1d,
     atleast_2d, atleast_3d, repeat_interleave, diag, meshgrid, normal, nan_to_num, positive, batch_norm,
     layer_norm, embedding, addmv, inner, tensordot, einsum)}
 FUNCTIONS.update(_composed.FUNCTIONS)
@@ -468,7 +474,7 @@ METHODS.update({
     "transpose_": _in_place(_ops.transpose, "transpose_"),
     "swapaxes_": _in_place(_ops.transpose, "swapaxes_"),
     "swapdims_": _in_place(_ops.transpose, "swapdims_"),
-    "is_shared": _false, "is_inference": _false,
+    "is_shared": _false,
     "__reversed__": _reversed,
 })
 

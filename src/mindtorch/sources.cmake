@@ -28,6 +28,7 @@ set(MINDTORCH_SOURCES
     src/mindtorch/core/tensor/value.c
     src/mindtorch/core/thread/status_text.c
     src/mindtorch/core/thread/thread_cache.c
+    src/mindtorch/core/thread/thread_call.c
     src/mindtorch/core/thread/thread_state.c
     # dispatch
     src/mindtorch/dispatch/autocast.c

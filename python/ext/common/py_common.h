@@ -47,6 +47,10 @@ PyObject *py_one_argument(PyObject *args, PyObject *kwargs, const char *format, 
 void py_error_keep(void);
 bool py_error_restore(void);
 
+/* What this thread has kept, given to the caller (NULL: nothing); and from another thread. */
+PyObject *py_error_take(void);
+void py_error_give(PyObject *value);
+
 /* Steps of a module's start, each adding its types and functions; listed in a parts.def. */
 typedef int py_part(PyObject *module);
 

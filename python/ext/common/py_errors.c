@@ -23,6 +23,18 @@ void py_error_keep(void)
     Py_XSETREF(kept, value);
 }
 
+PyObject *py_error_take(void)
+{
+    PyObject *value = kept;
+    kept = NULL;
+    return value;
+}
+
+void py_error_give(PyObject *value)
+{
+    Py_XSETREF(kept, value);
+}
+
 bool py_error_restore(void)
 {
     if (kept == NULL) {

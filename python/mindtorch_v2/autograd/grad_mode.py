@@ -4,19 +4,10 @@
 The mode belongs to the thread. A decorated generator has its mode while it runs, not while it waits.
 """
 import functools
-import threading
 
-from .._C import _set_grad_enabled, is_grad_enabled
+from .._C import _set_grad_enabled, _set_inference_mode, is_grad_enabled, is_inference_mode_enabled
 
 __all__ = ["no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_inference_mode_enabled"]
-
-_inference = threading.local()
-
-
-def is_inference_mode_enabled():
-    """Whether the thread is inside inference_mode()."""
-    return getattr(_inference, "on", False)
-
 
 def _is_generator(func):
     """Whether a call makes a generator; inspect knows more cases, and takes 6 ms to import."""
@@ -142,7 +133,7 @@ class set_grad_enabled(_Mode):
 
 
 class inference_mode(_Mode):
-    """no_grad() by another name: tensors made inside are ordinary ones."""
+    """As no_grad(), and tensors made inside cannot be written outside, nor be kept by graphs."""
 
     def __new__(cls, mode=True):
         made = super().__new__(cls)
@@ -156,13 +147,11 @@ class inference_mode(_Mode):
         self.prev = None
 
     def __enter__(self):
-        self.prev = (is_grad_enabled(), is_inference_mode_enabled())
-        _inference.on = self.mode
-        if self.mode:
-            _set_grad_enabled(False)
+        self.prev = (is_grad_enabled(), _set_inference_mode(self.mode))
 
     def __exit__(self, exc_type, exc_value, traceback):
-        grad, _inference.on = self.prev
+        grad, inference = self.prev
+        _set_inference_mode(inference)
         _set_grad_enabled(grad)
 
     def clone(self):

@@ -234,10 +234,20 @@ static void bump_lists(const mt__call *call)
     }
 }
 
+/* An op in place may have called others on its tensor, which have raised the version. */
+MT_INLINE void bump_once(mt_tensor *tensor, uint32_t before)
+{
+    if (MT_LIKELY(mt__tensor_version(tensor) == before)) {
+        mt__tensor_bump(tensor);
+    }
+}
+
 /* The op itself. */
 static int run_op(mt__call *call)
 {
     const mt__op_row *row = call->row;
+    uint32_t before =
+        (row->flags & MT_OP_INPLACE) != 0 ? mt__tensor_version(call->args[0].of.tensor) : 0;
     int status = 0;
     if ((row->flags & MT_OP_USER) != 0) {
         status = row->user_run(row->user_context, call->args, call->results);
@@ -256,7 +266,7 @@ static int run_op(mt__call *call)
         return MT_OK; /* the ops that it called have done this */
     }
     if ((row->flags & MT_OP_INPLACE) != 0) {
-        mt__tensor_bump(call->args[0].of.tensor);
+        bump_once(call->args[0].of.tensor, before);
     } else if (MT_UNLIKELY((row->flags & MT_OP_OPTIMIZER) != 0)) {
         bump_lists(call);
     }

@@ -64,6 +64,63 @@ static int same_length(const tensor_list *tensors_given, const tensor_list *grad
     return 0;
 }
 
+/* ---- deep nesting ---------------------------------------------------------------------------- */
+
+/* A hook calls backward, whose hooks do so too, and so on: the interpreter limits the frames of a
+ * thread, so every NESTED levels go on in a new one, as in torch. */
+enum {
+    NESTED = 60
+};
+
+static _Thread_local uint32_t nested; /* engine runs of this thread */
+
+/* A run of the engine: backward where `found` is NULL. */
+typedef struct engine_call {
+    const tensor_list *roots;
+    const tensor_list *grads;
+    const tensor_list *inputs;
+    mt_tensor **found;
+    uint32_t flags;
+    PyObject *error; /* what a callback raised on another thread */
+} engine_call;
+
+static int run_engine(const engine_call *call)
+{
+    nested++;
+    int status = call->found == NULL
+                     ? mt_backward_many(call->roots->items, call->grads->items, call->roots->count,
+                                        call->flags)
+                     : mt_grad(call->roots->items, call->grads->items, call->roots->count,
+                               call->inputs->items, call->inputs->count, call->flags, call->found);
+    nested--;
+    return status;
+}
+
+/* On the new thread. It has one thread state of Python for all callbacks. */
+static int run_elsewhere(void *argument)
+{
+    engine_call *call = argument;
+    PyGILState_STATE state = PyGILState_Ensure();
+    int status = MT_OK;
+    WITHOUT_GIL(status, run_engine(call));
+    call->error = py_error_take();
+    PyGILState_Release(state);
+    return status;
+}
+
+/* With the GIL. */
+static int run_call(engine_call *call)
+{
+    int status = MT_OK;
+    if (nested < NESTED) {
+        WITHOUT_GIL(status, run_engine(call));
+        return status;
+    }
+    WITHOUT_GIL(status, mt_call_on_thread(run_elsewhere, call));
+    py_error_give(call->error);
+    return status;
+}
+
 /* ---- backward -------------------------------------------------------------------------------- */
 
 static PyObject *run_backward(PyObject *Py_UNUSED(module), PyObject *args)
@@ -84,8 +141,8 @@ static PyObject *run_backward(PyObject *Py_UNUSED(module), PyObject *args)
         list_clear(&grads);
         return NULL;
     }
-    int status = MT_OK;
-    WITHOUT_GIL(status, mt_backward_many(roots.items, grads.items, roots.count, flags));
+    engine_call call = {.roots = &roots, .grads = &grads, .flags = flags};
+    int status = run_call(&call);
     list_clear(&roots);
     list_clear(&grads);
     if (status != MT_OK) {
@@ -119,9 +176,9 @@ static PyObject *grad_of(const tensor_list *roots, const tensor_list *grads,
     if (found == NULL) {
         return PyErr_NoMemory();
     }
-    int status = MT_OK;
-    WITHOUT_GIL(status, mt_grad(roots->items, grads->items, roots->count, inputs->items,
-                                inputs->count, flags, found));
+    engine_call call = {
+        .roots = roots, .grads = grads, .inputs = inputs, .found = found, .flags = flags};
+    int status = run_call(&call);
     PyObject *tuple = status == MT_OK ? grads_tuple(found, inputs->count) : tensors_raise(status);
     PyMem_Free(found);
     late_release_pending();
@@ -170,7 +227,23 @@ static PyObject *set_grad_enabled(PyObject *Py_UNUSED(module), PyObject *mode)
     return PyBool_FromLong(mt_set_grad_enabled(mode == Py_True));
 }
 
+static PyObject *is_inference_mode_enabled(PyObject *Py_UNUSED(module),
+                                           PyObject *Py_UNUSED(ignored))
+{
+    return PyBool_FromLong(mt_inference_mode());
+}
+
+/* Gives what it was; grad mode becomes the opposite. */
+static PyObject *set_inference_mode(PyObject *Py_UNUSED(module), PyObject *mode)
+{
+    int truth = PyObject_IsTrue(mode);
+    return truth < 0 ? NULL : PyBool_FromLong(mt_set_inference_mode(truth != 0));
+}
+
 static PyMethodDef functions[] = {
+    {"is_inference_mode_enabled", is_inference_mode_enabled, METH_NOARGS,
+     "is_inference_mode_enabled($module, /)\n--\n\nWhether this thread is in inference mode."},
+    {"_set_inference_mode", set_inference_mode, METH_O, "_set_inference_mode(mode) -> what it was"},
     {"_run_backward", run_backward, METH_VARARGS, "_run_backward(tensors, gradients, flags)"},
     {"_run_grad", run_grad, METH_VARARGS, "_run_grad(outputs, gradients, inputs, flags) -> tuple"},
     {"is_grad_enabled", is_grad_enabled, METH_NOARGS,

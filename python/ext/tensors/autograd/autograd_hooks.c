@@ -21,6 +21,7 @@
  *        reference is dropped: HK2 never claims more than there is.
  */
 #include "tensors/autograd/function_keeper.h"
+#include "tensors/autograd/node_parts.h"
 #include "tensors/data/data_parts.h"
 #include "tensors/data/element_codec.h"
 #include "tensors/interop/late_release.h"
@@ -352,6 +353,29 @@ static PyObject *remove_hook(PyObject *Py_UNUSED(module), PyObject *args)
         mt_tensor_remove_hook(tensor_of(owner), PyLong_AsUnsignedLongLong(handle));
     }
     Py_RETURN_NONE;
+}
+
+/* ---- hooks that a node alone holds ----------------------------------------------------------- */
+
+typedef struct hook_visit {
+    visitproc visit;
+    void *arg;
+    int failed;
+} hook_visit;
+
+static void visit_context(void *argument, void *context, void (*free_it)(void *))
+{
+    hook_visit *v = argument;
+    if (free_it == free_context && v->failed == 0) {
+        v->failed = v->visit((PyObject *)((hook_context *)context)->hooks, v->arg);
+    }
+}
+
+int hooks_visit_node(const mt_node *node, visitproc visit, void *arg)
+{
+    hook_visit v = {.visit = visit, .arg = arg};
+    mt_node_visit_hooks(node, visit_context, &v);
+    return v.failed;
 }
 
 static PyMethodDef functions[] = {

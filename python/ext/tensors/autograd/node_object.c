@@ -77,8 +77,12 @@ static void node_dealloc(PyObject *self)
 
 static int node_traverse(PyObject *self, visitproc visit, void *arg)
 {
+    node_object *object = (node_object *)self;
     Py_VISIT(Py_TYPE(self));
-    Py_VISIT(((node_object *)self)->metadata);
+    Py_VISIT(object->metadata);
+    if (object->node != NULL && mt_node_use_count(object->node) == 1) {
+        return hooks_visit_node(object->node, visit, arg); /* nothing else holds them */
+    }
     return 0;
 }
 

@@ -10,4 +10,7 @@
 /* The object of a node (borrowed); the same one as long as it lives. NULL gives None. */
 PyObject *node_wrap(mt_node *node);
 
+/* Visits what the hooks of a node hold, for the garbage collector (autograd_hooks.c). */
+int hooks_visit_node(const mt_node *node, visitproc visit, void *arg);
+
 #endif /* PYTHON_EXT_TENSORS_AUTOGRAD_NODE_PARTS_H */

@@ -306,6 +306,17 @@ static PyObject *mark_parameter(PyObject *self, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
+static PyObject *is_inference(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    return PyBool_FromLong(mt_tensor_is_inference(tensor_of(self)));
+}
+
+static PyObject *raise_version(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    mt_tensor_raise_version(tensor_of(self));
+    Py_RETURN_NONE;
+}
+
 PyMethodDef tensor_methods[] = {
     {"_mark_parameter", mark_parameter, METH_NOARGS, NULL},
     {"_make_subclass", PY_CALL(tensor_make_subclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
@@ -333,6 +344,9 @@ PyMethodDef tensor_methods[] = {
      "is_signed($self, /)\n--\n\nWhether its type has negative numbers."},
     {"is_complex", is_complex, METH_NOARGS,
      "is_complex($self, /)\n--\n\nWhether its type is one of complex numbers: never."},
+    {"is_inference", is_inference, METH_NOARGS,
+     "is_inference($self, /)\n--\n\nWhether it was made in inference mode: no graph can keep it."},
+    {"_raise_version", raise_version, METH_NOARGS, NULL},
     {"_is_view", is_view, METH_NOARGS, NULL},
     {"is_same_size", is_same_size, METH_O,
      "is_same_size($self, other, /)\n--\n\nWhether another tensor has the same shape."},

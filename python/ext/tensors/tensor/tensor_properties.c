@@ -46,6 +46,10 @@ static PyObject *get_nbytes(PyObject *self, void *Py_UNUSED(context))
 
 static PyObject *get_version(PyObject *self, void *Py_UNUSED(context))
 {
+    if (mt_tensor_is_inference(tensor_of(self))) {
+        PyErr_SetString(PyExc_RuntimeError, "Inference tensors do not track version counter.");
+        return NULL;
+    }
     return PyLong_FromUnsignedLong(mt_tensor_version(tensor_of(self)));
 }
 

@@ -579,7 +579,7 @@ int mt__engine_run(const mt__engine_job *job)
     task t;
     task_init(&t, job);
     mt__thread_state outside = mt__thread;
-    mt__thread.grad_disabled = !job->create_graph;
+    mt__thread.grad_disabled = !job->create_graph || mt__thread.inference != 0;
     mt__thread.below_autograd = 0;
     int status = run_task(&t);
     if (mt__engine_streams_on(&t.streams)) {

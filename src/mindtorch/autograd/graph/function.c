@@ -5,7 +5,7 @@
  *   FN1  A call lives from forward until its node is freed, or until forward is over if nothing was
  *        recorded. Then the context is freed, exactly once, also after a failure.
  *   FN2  Saved inputs and outputs become aliases, so that the call is not part of a reference
- *        cycle; while a graph is created they have their place in it.
+ *        cycle; backward gets them with their place in it.
  *   FN3  An output that is an input, or a view, may not be written later: the write would bypass
  *        the node.
  */
@@ -100,6 +100,9 @@ mt_status mt_function_save(mt_function_call *call, mt_tensor *tensor)
     if (tensor == NULL) {
         return mtb_fail(MT_EVALUE, "%s: save: the tensor must be given", call->name);
     }
+    if (tensor->storage->inference && mt__thread.inference == 0) {
+        return mt__refuse_inference();
+    }
     if (!mtb_grow((void **)&call->saves, &call->capacity, call->n_saves + 1, sizeof(saved))) {
         return mtb_fail(MT_ENOMEM, "%s: no memory to save a tensor", call->name);
     }
@@ -140,7 +143,7 @@ mt_status mt_function_get_saved(mt_function_call *call, size_t index, mt_tensor 
     int status = MT_OK;
     if (mt_tensor_version(tensor) != save->version) {
         status = mt__refuse_version(tensor, save->version, &edge);
-    } else if (edge.node != NULL && edge.node->kind != MT_NODE_LEAF && !mt__thread.grad_disabled) {
+    } else if (edge.node != NULL && edge.node->kind != MT_NODE_LEAF) {
         status = mt__alias_with(tensor, &edge, out); /* FN2 */
     } else {
         *out = mt_tensor_retain(tensor);

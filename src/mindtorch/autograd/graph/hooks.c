@@ -335,6 +335,19 @@ mt_status mt_tensor_retain_grad(mt_tensor *tensor)
     return MT_OK;
 }
 
+void mt_node_visit_hooks(const mt_node *node, mt_hook_visit_fn *visit, void *argument)
+{
+    pthread_mutex_lock(&lock);
+    for (const mt__tap *tap = node->kind == MT_NODE_LEAF ? NULL : node->taps; tap != NULL;
+         tap = tap->next) {
+        bool held = atomic_load_explicit(&tap->refs, memory_order_acquire) > 1;
+        for (const mt__hook *hook = held ? NULL : tap->hooks; hook != NULL; hook = hook->next) {
+            visit(argument, hook->context, hook->free_context);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 bool mt_tensor_owns_hooks(const mt_tensor *tensor)
 {
     const mt__autograd *meta = tensor->autograd;

@@ -110,6 +110,15 @@ int mt__alias_with(mt_tensor *tensor, const mt__edge *edge, mt_tensor **out)
     return MT_OK;
 }
 
+MT_COLD int mt__refuse_inference(void)
+{
+    return mtb_fail(MT_ERUNTIME,
+                    "Inference tensors cannot be saved for backward. Please do not use Tensors "
+                    "created in inference mode in computation tracked by autograd. To work around "
+                    "this, you can make a clone to get a normal tensor and use it in autograd, or "
+                    "use `torch.no_grad()` instead of `torch.inference_mode()`.");
+}
+
 /* ---- public ---------------------------------------------------------------------------------- */
 
 bool mt_tensor_requires_grad(const mt_tensor *tensor)
@@ -172,6 +181,10 @@ mt_status mt_tensor_set_requires_grad(mt_tensor *tensor, bool requires_grad)
     }
     if (mt__tensor_category(tensor) != MT_CATEGORY_REAL) {
         return mtb_fail(MT_ERUNTIME, "only Tensors of floating point dtype can require gradients");
+    }
+    if (tensor->storage->inference && mt__thread.inference == 0) {
+        return mtb_fail(MT_ERUNTIME, "Setting requires_grad=True on inference tensor outside "
+                                     "InferenceMode is not allowed.");
     }
     if (!mt__tensor_needs(tensor)) {
         if (mt__meta_need(tensor) == NULL) {
@@ -298,13 +311,30 @@ mt_status mt_tensor_set_data(mt_tensor *tensor, const mt_tensor *source)
 
 bool mt_grad_enabled(void)
 {
-    return !mt__thread.grad_disabled;
+    return !mt__thread.grad_disabled || (mt__thread.inference & MT_INFERENCE_GRAD) != 0;
 }
 
 bool mt_set_grad_enabled(bool enabled)
 {
-    bool was = !mt__thread.grad_disabled;
-    mt__thread.grad_disabled = !enabled;
+    bool was = mt_grad_enabled();
+    if (MT_UNLIKELY(mt__thread.inference != 0)) {
+        mt__thread.inference = (uint8_t)(MT_INFERENCE_ON | (enabled ? MT_INFERENCE_GRAD : 0));
+    } else {
+        mt__thread.grad_disabled = !enabled;
+    }
+    return was;
+}
+
+bool mt_inference_mode(void)
+{
+    return mt__thread.inference != 0;
+}
+
+bool mt_set_inference_mode(bool on)
+{
+    bool was = mt__thread.inference != 0;
+    mt__thread.inference = on ? MT_INFERENCE_ON : 0;
+    mt__thread.grad_disabled = on;
     return was;
 }
 

@@ -62,6 +62,9 @@ void mt__meta_tie(mt_tensor *tensor, mt_node *take, uint32_t output, mt__tap *ta
 /* An alias of the tensor with no graph. */
 int mt__alias(mt_tensor *tensor, mt_tensor **out);
 
+/* "Inference tensors cannot be saved for backward..." */
+int mt__refuse_inference(void);
+
 /* An alias that has `edge` as its place in the graph: for saved tensors while a graph is created.
  */
 int mt__alias_with(mt_tensor *tensor, const mt__edge *edge, mt_tensor **out);

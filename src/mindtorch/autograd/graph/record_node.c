@@ -111,16 +111,14 @@ static survey survey_call(const mt__op_row *row, const mt_value *args, mt_tensor
  * reference. */
 MT_INLINE int save_tensor(mt_tensor *tensor, const mt__edge *edge, mt_tensor **out)
 {
+    if (MT_UNLIKELY(tensor->storage->inference)) {
+        return mt__refuse_inference();
+    }
     if (mt__edge_holds(edge, tensor)) {
         *out = tensor;
         return MT_OK;
     }
     return mt__alias(tensor, out);
-}
-
-static uint32_t version_of(const mt_tensor *tensor)
-{
-    return atomic_load_explicit(&tensor->storage->version, memory_order_relaxed);
 }
 
 static int save_list(mt_node *node, const mt_value *arg, const mt__edge *edges, mt_value *saved,
@@ -137,7 +135,7 @@ static int save_list(mt_node *node, const mt_value *arg, const mt__edge *edges, 
             if (list[i] == arg->of.tensors[i]) {
                 mt_tensor_retain(list[i]); /* releasing a list does not check the edges */
             }
-            versions[i] = version_of(list[i]);
+            versions[i] = mt__tensor_version(list[i]);
             node->n_saved++;
         }
     }
@@ -178,7 +176,7 @@ static int fill_tensor(mt_node *node, mt_tensor *tensor, uint32_t i, bool save, 
         node->n_saved++;
     }
     if (saved->kind == MT_KIND_TENSOR) {
-        node->of.op.versions[i] = version_of(saved->of.tensor);
+        node->of.op.versions[i] = mt__tensor_version(saved->of.tensor);
     }
     return MT_OK;
 }
@@ -300,7 +298,7 @@ static int save_result(mt_node *node, uint32_t i, mt_tensor *tensor)
     mt_value *saved = &node->of.op.results[i];
     MT_TRY(mt__alias(tensor, &saved->of.tensor));
     saved->kind = MT_KIND_TENSOR;
-    node->of.op.versions[node->row->n_params + i] = version_of(tensor);
+    node->of.op.versions[node->row->n_params + i] = mt__tensor_version(tensor);
     node->n_saved++;
     return MT_OK;
 }
@@ -354,7 +352,7 @@ static int tie_output(mt_node *node, uint32_t i, mt_tensor *output, uint32_t *re
     output->autograd->output = i;
     output->requires_grad = true;
     if (MT_UNLIKELY((node->row->flags & MT_OP_VIEW) != 0)) {
-        output->view_version = version_of(output);
+        output->view_version = mt__tensor_version(output);
     }
     return MT_OK;
 }
@@ -480,12 +478,41 @@ static int refuse_optimizer(const mt__call *call)
     return MT_OK;
 }
 
+/* Whether the op writes a tensor of inference mode outside of that mode. */
+static bool writes_inference(const mt__call *call)
+{
+    if (mt__thread.inference != 0) {
+        return false;
+    }
+    if ((call->row->flags & MT_OP_INPLACE) != 0) {
+        return call->args[0].of.tensor->storage->inference;
+    }
+    for (uint32_t i = 0; i < call->row->n_params; i++) {
+        const mt_value *arg = &call->args[i];
+        for (uint32_t k = 0; mt__is_written_list(call, i) && k < arg->count; k++) {
+            if (arg->of.tensors[k] != NULL && arg->of.tensors[k]->storage->inference) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 int mt__autograd_before(mt__call *call, bool record, mt__recording *recording)
 {
     recording->kept_self = NULL;
     recording->node = NULL;
     const mt__op_row *row = call->row;
-    if (mt__thread.grad_disabled || (row->flags & (MT_OP_INPLACE | MT_OP_OPTIMIZER)) == 0) {
+    if ((row->flags & (MT_OP_INPLACE | MT_OP_OPTIMIZER)) == 0) {
+        return MT_OK;
+    }
+    if (MT_UNLIKELY(writes_inference(call))) {
+        return mtb_fail(MT_ERUNTIME,
+                        "Inplace update to inference tensor outside InferenceMode is not allowed."
+                        "You can make a clone to get a normal tensor before doing inplace update."
+                        "See https://github.com/pytorch/rfcs/pull/17 for more details.");
+    }
+    if (mt__thread.grad_disabled) {
         return MT_OK;
     }
     if ((row->flags & MT_OP_OPTIMIZER) != 0) {
@@ -515,7 +542,7 @@ static void record_inplace(const mt__call *call, mt__recording *recording)
     mt_tensor *self = call->args[0].of.tensor;
     mt_node *node = recording->node;
     mt_node *inner = node->kind == MT_NODE_SLICES ? node->of.slices->inner : node;
-    inner->of.op.versions[inner->row->n_params] = version_of(self);
+    inner->of.op.versions[inner->row->n_params] = mt__tensor_version(self);
     /* A view's own node is stale now; it is rebuilt from the base when it is needed. */
     mt_tensor *written = self->base != NULL ? self->base : self;
     mt__tap *tap = node->taps;

@@ -36,12 +36,21 @@ static MT_COLD int refuse_view(const mt_tensor *view, const char *what)
         "your code by moving both the view and the inplace either both inside the no_grad block (if "
         "you don't want the inplace to be tracked) or both outside (if you want the inplace to be "
         "tracked).";
+    if (meta == NULL && (view->view_flags & MT_VIEW_INFERENCE) != 0) {
+        snprintf(who, sizeof(who), "A view was created in inference mode");
+        mode = " in normal mode";
+    }
     if ((view->view_flags & MT_VIEW_FUNCTION) != 0) {
         why = " This view was created inside a custom Function (or because an input was returned "
               "as-is) and the autograd logic to handle view+inplace would override the custom "
               "backward associated with the custom Function, leading to incorrect gradients. This "
               "behavior is forbidden. You can fix this by cloning the output of the custom "
               "Function.";
+    } else if ((view->view_flags & MT_VIEW_INFERENCE) != 0) {
+        why = " Given that this use case is ambiguous and error-prone, it is forbidden. You can "
+              "clarify your code by moving both the view and the inplace either both inside the "
+              "inference_mode block (if you don't want the inplace to be tracked) or both outside "
+              "(if you want the inplace to be tracked).";
     } else if ((view->view_flags & MT_VIEW_NO_GRAD) == 0) {
         why =
             " This view is the output of a function that returns multiple views. Such functions "

@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "mindtorch/core/memory/memory.h"
 #include "mindtorch/core/thread/thread_cache.h"
+#include "mindtorch/core/thread/thread_state.h"
 
 static MT_COLD int refuse(void)
 {
@@ -31,6 +32,7 @@ int mt__storage_new(mt_device device, uint64_t bytes, mt__storage **out)
     storage->free_data = NULL;
     storage->free_context = NULL;
     storage->unusual = 0;
+    storage->inference = mt__thread.inference != 0;
     if (MT_LIKELY(bytes != 0)) {
         int status = mt__memory_take(device, bytes, &storage->data, &storage->key);
         if (MT_UNLIKELY(status != MT_OK)) {
@@ -58,6 +60,7 @@ int mt__storage_borrow(void *data, uint64_t bytes, mt_free_fn *free_data, void *
         .free_data = free_data,
         .free_context = context,
         .unusual = MT_STORAGE_BORROWED,
+        .inference = mt__thread.inference != 0,
     };
     *out = storage;
     return MT_OK;
@@ -80,6 +83,7 @@ int mt__storage_alias(mt__storage *storage, uint32_t version, mt__storage **out)
         .key = owner->key,
         .free_context = mt__storage_retain(owner),
         .unusual = MT_STORAGE_ALIAS,
+        .inference = storage->inference,
     };
     *out = alias;
     return MT_OK;

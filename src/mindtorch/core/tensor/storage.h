@@ -22,6 +22,7 @@ typedef struct mt__storage {
     void *free_context;    /* BORROWED: free_data's; USED: mt__uses, under the device memory's lock;
                               ALIAS: the storage whose bytes these are, retained */
     uint8_t unusual;       /* MT_STORAGE_*; changes to USED under that lock */
+    bool inference;        /* made in inference mode: its tensors take no part in graphs */
 } mt__storage;
 
 /* Special kinds of storage; 0 for most: memory of the allocator, used only on its own stream. */

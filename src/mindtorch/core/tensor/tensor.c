@@ -136,8 +136,10 @@ int mt__tensor_view(mt_tensor *base, const int64_t *sizes, const int64_t *stride
     if (track) {
         tensor->base = mt_tensor_retain(base->base != NULL ? base->base : base); /* TN3 */
         tensor->view_version = mt_tensor_version(base);
-        tensor->view_flags =
-            (uint8_t)(base->view_flags | (mt__thread.grad_disabled ? MT_VIEW_NO_GRAD : 0));
+        uint8_t mode = mt__thread.inference != 0  ? MT_VIEW_INFERENCE
+                       : mt__thread.grad_disabled ? MT_VIEW_NO_GRAD
+                                                  : 0;
+        tensor->view_flags = (uint8_t)(base->view_flags | mode);
     }
     *out = tensor;
     return MT_OK;
@@ -348,9 +350,19 @@ uint64_t mt_tensor_id(const mt_tensor *tensor)
     return tensor->id;
 }
 
+void mt_tensor_raise_version(mt_tensor *tensor)
+{
+    mt__tensor_bump(tensor);
+}
+
+bool mt_tensor_is_inference(const mt_tensor *tensor)
+{
+    return tensor->storage->inference;
+}
+
 uint32_t mt_tensor_version(const mt_tensor *tensor)
 {
-    return atomic_load_explicit(&tensor->storage->version, memory_order_relaxed);
+    return mt__tensor_version(tensor);
 }
 
 uint64_t mt_tensor_storage_address(const mt_tensor *tensor)

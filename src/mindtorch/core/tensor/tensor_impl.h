@@ -23,9 +23,10 @@ typedef struct mt__autograd mt__autograd;
 
 /* What kind of view a tensor is; decides whether it may be written when gradients are recorded. */
 enum {
-    MT_VIEW_NO_GRAD = 1, /* made in no_grad mode */
-    MT_VIEW_MULTI = 2,   /* one of several results (split, unbind) */
-    MT_VIEW_FUNCTION = 4 /* made by a custom function */
+    MT_VIEW_NO_GRAD = 1,  /* made in no_grad mode */
+    MT_VIEW_MULTI = 2,    /* one of several results (split, unbind) */
+    MT_VIEW_FUNCTION = 4, /* made by a custom function */
+    MT_VIEW_INFERENCE = 8 /* made in inference mode, of a tensor that was not */
 };
 
 struct mt_tensor {
@@ -82,6 +83,11 @@ static inline mt_array mt__array(const mt_tensor *tensor)
 static inline mt_array mt__no_array(void)
 {
     return (mt_array){.n_dims = -1};
+}
+
+static inline uint32_t mt__tensor_version(const mt_tensor *tensor)
+{
+    return atomic_load_explicit(&tensor->storage->version, memory_order_relaxed);
 }
 
 /* The storage has changed. */

@@ -9,14 +9,19 @@
 #include <stdint.h>
 #include <string.h>
 
+enum {
+    MT_INFERENCE_ON = 1,
+    MT_INFERENCE_GRAD = 2 /* grad mode, as the user sees it, is on: nothing is recorded anyway */
+};
+
 typedef struct mt__thread_state {
     bool grad_disabled;      /* grad mode, inverted so that zero is the initial state */
     uint16_t below_autograd; /* > 0 inside a leaf op: calls are not recorded in graphs */
     bool in_formula;         /* a derivative runs: profiles do not wrap its numbers in tensors */
     uint8_t device;          /* index that "npu" without a number means */
     uint8_t autocast;        /* a bit for each type of device: ops cast (autocast_impl.h) */
-    uint8_t reserved[1];
-    uint64_t sequence;                   /* of the next node made on this thread */
+    uint8_t inference;       /* MT_INFERENCE_*; grad_disabled is set while it is on */
+    uint64_t sequence;       /* of the next node made on this thread */
     struct mt__autocast *autocast_state; /* types, cached casts; NULL: as at first */
     uint8_t streams[16];                 /* number of the current stream, by device (MT_DEVICES) */
 } mt__thread_state;
