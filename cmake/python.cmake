@@ -49,10 +49,10 @@ function(mt_python_tree target python tree)
   mt_extension(py_mindtorch${target} ${python} ${tree} mindtorch_v2 _C mindtorch ${MT_PY_TENSOR_SOURCES})
   add_custom_target(python_tree${target} ALL
     COMMAND ${CMAKE_COMMAND} -DFROM=${PROJECT_SOURCE_DIR}/python -DTO=${tree}
-            "-DLIBRARIES_mtprof=$<TARGET_SONAME_FILE:mtprof>;$<TARGET_SONAME_FILE:mtprof_torch>;$<TARGET_SONAME_FILE:mtprof_cupti>;$<TARGET_FILE:mtprof_itt>"
+            "-DLIBRARIES_mtprof=$<TARGET_SONAME_FILE:mtprof>;$<TARGET_SONAME_FILE:mtprof_torch>;$<TARGET_SONAME_FILE:mtprof_cupti>;$<TARGET_FILE:mtprof_itt>;$<TARGET_FILE:mtprof_nvtx>"
             "-DLIBRARIES_mindtorch_v2=$<TARGET_SONAME_FILE:mindtorch>;$<TARGET_FILE:mindtorch_sim>"
             -P ${PROJECT_SOURCE_DIR}/cmake/python_tree.cmake
-    DEPENDS py_mtprof${target} py_mindtorch${target} mtprof_torch mtprof_cupti mtprof_itt mindtorch_sim # found next to libmindtorch
+    DEPENDS py_mtprof${target} py_mindtorch${target} mtprof_torch mtprof_cupti mtprof_itt mtprof_nvtx mindtorch_sim # found next to libmindtorch
     VERBATIM)
 endfunction()
 
@@ -84,7 +84,7 @@ foreach(package IN ITEMS mtprof mindtorch_v2)
           FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed" PATTERN "*.cpp"
           PATTERN "__pycache__" EXCLUDE)
 endforeach()
-install(TARGETS py_mtprof mtprof mtprof_torch mtprof_cupti mtprof_itt LIBRARY DESTINATION mtprof NAMELINK_SKIP COMPONENT python
+install(TARGETS py_mtprof mtprof mtprof_torch mtprof_cupti mtprof_itt mtprof_nvtx LIBRARY DESTINATION mtprof NAMELINK_SKIP COMPONENT python
         EXCLUDE_FROM_ALL)
 install(TARGETS py_mindtorch mindtorch LIBRARY DESTINATION mindtorch_v2 NAMELINK_SKIP COMPONENT python
         EXCLUDE_FROM_ALL)

@@ -13,7 +13,8 @@ import pathlib
 import subprocess
 import sys
 
-PREFIXES = {"mindtorch": "mt_", "mindtorch_sim": "mt_"}  # others: the name itself
+# Others: the name itself. Collectors export what the programs that open them look for.
+PREFIXES = {"mindtorch": "mt_", "mindtorch_sim": "mt_", "mtprof_itt": "__itt_api_", "mtprof_nvtx": "InitializeInjection"}
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 

@@ -19,25 +19,28 @@
 
 /* What each protects, outermost first. */
 enum mtb_lock_rank {
-    MTB_RANK_CONTROL = 1, /* which session is active, its windows */
-    MTB_RANK_LOADER,      /* asking the dynamic loader what is loaded */
-    MTB_RANK_SOURCES,     /* the list of sources */
-    MTB_RANK_SOURCE,      /* one source's stream */
-    MTB_RANK_LANGUAGE,    /* changing the host's language */
-    MTB_RANK_SLOTS,       /* thread slots and logical numbers */
-    MTB_RANK_NAMES,       /* strings, frames, definitions */
-    MTB_RANK_GROW,        /* making a store larger: one at a time */
-    MTB_RANK_STORE,       /* chunks of a store */
-    MTB_RANK_MODEL,       /* making a model's columns */
-    MTB_RANK_BUILD,       /* the workers of one building */
-    MTB_RANK_DICTIONARY,  /* adding to its names */
-    MTB_RANK_AVERAGES,    /* which events a row has */
-    MTB_RANK_TORCH_SITES, /* libmtprof_torch: names of ops */
-    MTB_RANK_CUPTI_NAMES, /* libmtprof_cupti: names of kernels, lists of numbers */
-    MTB_RANK_ITT_NAMES,   /* libmtprof_itt: names of tasks */
-    MTB_RANK_STREAMS,     /* libmindtorch: handing out streams */
-    MTB_RANK_USER_OPS,    /* libmindtorch: registered ops */
-    MTB_RANK_SITES,       /* libmindtorch: names made at run time */
+    MTB_RANK_COLLECT_SESSION = 1, /* libmtprof_itt, libmtprof_nvtx: a session of their own */
+    MTB_RANK_CONTROL,             /* which session is active, its windows */
+    MTB_RANK_LOADER,              /* asking the dynamic loader what is loaded */
+    MTB_RANK_SOURCES,             /* the list of sources */
+    MTB_RANK_SOURCE,              /* one source's stream */
+    MTB_RANK_LANGUAGE,            /* changing the host's language */
+    MTB_RANK_SLOTS,               /* thread slots and logical numbers */
+    MTB_RANK_NAMES,               /* strings, frames, definitions */
+    MTB_RANK_GROW,                /* making a store larger: one at a time */
+    MTB_RANK_STORE,               /* chunks of a store */
+    MTB_RANK_MODEL,               /* making a model's columns */
+    MTB_RANK_BUILD,               /* the workers of one building */
+    MTB_RANK_DICTIONARY,          /* adding to its names */
+    MTB_RANK_AVERAGES,            /* which events a row has */
+    MTB_RANK_TORCH_SITES,         /* libmtprof_torch: names of ops */
+    MTB_RANK_CUPTI_NAMES,         /* libmtprof_cupti: names of kernels, lists of numbers */
+    MTB_RANK_COLLECT_OBJECTS, /* libmtprof_itt, libmtprof_nvtx: domains, counters, open ranges */
+    MTB_RANK_COLLECT_NAMES,   /* names of ranges */
+    MTB_RANK_COLLECT_THREADS, /* names of threads */
+    MTB_RANK_STREAMS,         /* libmindtorch: handing out streams */
+    MTB_RANK_USER_OPS,        /* libmindtorch: registered ops */
+    MTB_RANK_SITES,           /* libmindtorch: names made at run time */
     /* libmindtorch; no thread holds locks of both libraries */
     MTB_RANK_CACHES,        /* the list of threads' caches */
     MTB_RANK_DEVICE_MEMORY, /* free blocks of accelerators, and the streams of tensors */

@@ -36,7 +36,7 @@ typedef struct itt_domain {
     const char *name;
     void *wide_name;
     int extra1;
-    void *extra2;
+    void *extra2; /* the collector's */
     struct itt_domain *next;
 } itt_domain;
 
@@ -51,5 +51,20 @@ typedef struct itt_string_handle {
 typedef struct itt_id { /* by value */
     unsigned long long d1, d2, d3;
 } itt_id;
+
+typedef unsigned long long itt_timestamp;
+#define ITT_NO_TIMESTAMP ((itt_timestamp)-1)
+
+enum itt_metadata_type {
+    ITT_UNKNOWN = 0,
+    ITT_U64,
+    ITT_S64,
+    ITT_U32,
+    ITT_S32,
+    ITT_U16,
+    ITT_S16,
+    ITT_FLOAT,
+    ITT_DOUBLE
+};
 
 #endif /* SOURCES_ITT_ITT_ABI_H */

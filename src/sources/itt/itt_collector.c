@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * libmtprof_itt.so: a collector of ITT. With INTEL_LIBITTNOTIFY64 set to its path, a program's ITT
- * tasks become scopes of libmtprof's recordings, its markers become instants, and its names of
+ * tasks become scopes of libmtprof's recordings, its markers become instants, its counters
+ * counters, its frames, regions, events and overlapped tasks asynchronous scopes, and its names of
  * threads are the threads' names. Tasks of torch's domain ("PyTorch") are ops.
  *
  *   JT1  A program may have several parts with ITT in them: each calls __itt_api_init(), and all
@@ -11,90 +12,51 @@
  *        recorded, or too deep, has its place in the thread's list all the same.
  */
 #include "base/alloc.h"
-#include "base/compiler.h"
-#include "base/hash.h"
-#include "base/lock.h"
-#include "sources/itt/itt_abi.h"
+#include "sources/itt/itt_impl.h"
 
-#include <mtprof/op.h>
-
-#include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
-enum {
-    BUCKETS = 1024,
-    MOST_NAMES = 65536, /* beyond, names of tasks are passed by their text */
-    MOST_DEPTH = 1024
-};
+bool itt__paused;
 
 /* ---- names ---- */
 
-typedef struct itt_name {
-    itt_string_handle handle; /* what the program has; its extra2 is this struct */
-    mtprof_site scope, op;    /* as a task of other domains, of torch's */
-    size_t length;
-    struct itt_name *next;
-} itt_name;
-
-typedef struct itt_own_domain {
-    itt_domain domain;
-    struct itt_own_domain *next;
-} itt_own_domain;
-
-static struct {
-    mtb_lock lock;
-    itt_name *buckets[BUCKETS];
-    uint32_t count;
-    itt_own_domain *domains;
-} names = {.lock = MTB_LOCK_INIT(MTB_RANK_ITT_NAMES)};
-
-static itt_name *make_name(const char *text, size_t length)
+static void dress(collect_name *name)
 {
-    itt_name *name = mtb_calloc(1, sizeof *name + length + 1);
-    if (name == NULL) {
-        return NULL;
-    }
-    char *copy = (char *)(name + 1);
-    memcpy(copy, text, length);
-    name->length = length;
-    name->handle = (itt_string_handle){.text = copy, .extra2 = name};
-    name->scope = (mtprof_site){
-        .flags = MTPROF_KIND_SCOPE, .struct_size = sizeof(mtprof_site), .name = copy, .file = ""};
-    name->op = name->scope;
-    name->op.flags = MTPROF_KIND_OP;
-    return name;
+    static_assert(sizeof(itt_string_handle) <= sizeof name->face, "a handle is a name's face");
+    itt_string_handle handle = {.text = name->text, .extra2 = name};
+    memcpy(name->face, &handle, sizeof handle);
 }
 
-static itt_string_handle *create_string(const char *text)
+itt_string_handle *itt__create_string(const char *text)
 {
     text = text != NULL ? text : "";
-    size_t length = strlen(text);
-    mtb_lock_acquire(&names.lock);
-    itt_name **bucket = &names.buckets[mtb_hash_bytes(text, length) % BUCKETS];
-    itt_name *name = *bucket;
-    while (name != NULL &&
-           (name->length != length || memcmp(name->handle.text, text, length) != 0)) {
-        name = name->next;
-    }
-    if (name == NULL) {
-        name = make_name(text, length);
-        if (name != NULL) {
-            if (names.count++ >= MOST_NAMES) {
-                name->handle.extra2 = NULL; /* a site each would be written into every recording */
-            }
-            name->next = *bucket;
-            *bucket = name;
-        }
-    }
-    mtb_lock_release(&names.lock);
-    return name != NULL ? &name->handle : NULL;
+    collect_name *name = collect_name_of(text, strlen(text), dress);
+    return name != NULL ? (itt_string_handle *)(void *)name->face : NULL;
 }
+
+collect_name *itt__name(const itt_string_handle *handle)
+{
+    return handle != NULL ? handle->extra2 : NULL;
+}
+
+const char *itt__text(const itt_string_handle *handle, const char *otherwise)
+{
+    return handle != NULL && handle->text != NULL ? handle->text : otherwise;
+}
+
+typedef struct own_domain {
+    itt_domain domain; /* its extra1: it is torch's */
+    struct own_domain *next;
+} own_domain;
+
+static own_domain *domains; /* under collect_objects */
 
 static itt_domain *create_domain(const char *text)
 {
     text = text != NULL ? text : "";
-    mtb_lock_acquire(&names.lock);
-    itt_own_domain *own = names.domains;
+    mtb_lock_acquire(&collect_objects);
+    own_domain *own = domains;
     while (own != NULL && strcmp(own->domain.name, text) != 0) {
         own = own->next;
     }
@@ -106,102 +68,162 @@ static itt_domain *create_domain(const char *text)
             own->domain = (itt_domain){.flags = 1,
                                        .name = (const char *)(own + 1),
                                        .extra1 = strcmp(text, "PyTorch") == 0};
-            own->next = names.domains;
-            names.domains = own;
+            own->next = domains;
+            domains = own;
         }
     }
-    mtb_lock_release(&names.lock);
+    mtb_lock_release(&collect_objects);
     return own != NULL ? &own->domain : NULL;
+}
+
+static bool is_torch(const itt_domain *domain)
+{
+    return domain != NULL && domain->extra1 != 0;
+}
+
+/* ---- metadata ---- */
+
+void itt__add_domain(mtprof_token token, const itt_domain *domain)
+{
+    if (domain != NULL && !is_torch(domain)) {
+        collect_add_domain(token, domain->name);
+    }
+}
+
+typedef union number {
+    uint64_t u64;
+    int64_t s64;
+    uint32_t u32;
+    int32_t s32;
+    uint16_t u16;
+    int16_t s16;
+    float real32;
+    double real64;
+} number;
+
+static const unsigned char sizes[] = {
+    [ITT_U64] = 8, [ITT_S64] = 8, [ITT_U32] = 4,   [ITT_S32] = 4,
+    [ITT_U16] = 2, [ITT_S16] = 2, [ITT_FLOAT] = 4, [ITT_DOUBLE] = 8};
+
+bool itt__read_number(int type, const void *data, int64_t *whole, double *real)
+{
+    number n = {0};
+    memcpy(&n, data, sizes[type]);
+    *whole = type == ITT_U64   ? (int64_t)n.u64
+             : type == ITT_S64 ? n.s64
+             : type == ITT_U32 ? (int64_t)n.u32
+             : type == ITT_S32 ? n.s32
+             : type == ITT_U16 ? n.u16
+                               : n.s16;
+    *real = type == ITT_FLOAT ? (double)n.real32 : type == ITT_DOUBLE ? n.real64 : (double)n.u64;
+    return type < ITT_FLOAT && (type != ITT_U64 || n.u64 <= INT64_MAX);
+}
+
+void itt__add_values(mtprof_token token, uint32_t key, int type, size_t count, const void *data)
+{
+    int64_t whole;
+    double real;
+    char text[1024];
+    size_t length = 0;
+    if (type <= ITT_UNKNOWN || type > ITT_DOUBLE || data == NULL || count == 0) {
+        mtprof_count_cut(1);
+        return;
+    }
+    if (count == 1) {
+        if (itt__read_number(type, data, &whole, &real)) {
+            mtprof_meta_int(token, key, whole);
+        } else {
+            mtprof_meta_real(token, key, real);
+        }
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        bool is_whole = itt__read_number(type, (const char *)data + i * sizes[type], &whole, &real);
+        const char *comma = i > 0 ? ", " : "";
+        int more = is_whole ? snprintf(text + length, sizeof text - length, "%s%lld", comma,
+                                       (long long)whole)
+                            : snprintf(text + length, sizeof text - length, "%s%.9g", comma, real);
+        if (more < 0 || length + (size_t)more >= sizeof text) {
+            mtprof_count_cut(1); /* as many as fit */
+            break;
+        }
+        length += (size_t)more;
+    }
+    mtprof_meta_text(token, key, text, length);
+}
+
+/* A scope's metadata: of the range with this id, or of the thread's innermost one. */
+static mtprof_token find_subject(const itt_domain *domain, itt_id id)
+{
+    mtprof_token token = id.d1 != 0 || id.d2 != 0 || id.d3 != 0 ? itt__find_range(domain, id) : 0;
+    return token != 0 ? token : collect_innermost();
+}
+
+static uint32_t key_of(const itt_string_handle *handle)
+{
+    const char *text = itt__text(handle, "metadata");
+    return mtprof_intern_here(text, strlen(text));
+}
+
+static void add_metadata(const itt_domain *domain, itt_id id, const itt_string_handle *key,
+                         int type, size_t count, const void *data)
+{
+    mtprof_token token = find_subject(domain, id);
+    if (token != 0 && !itt__is_paused()) {
+        itt__add_values(token, key_of(key), type, count, data);
+    }
+}
+
+static void add_text(const itt_domain *domain, itt_id id, const itt_string_handle *key,
+                     const char *text, size_t length)
+{
+    mtprof_token token = find_subject(domain, id);
+    if (token != 0 && text != NULL && !itt__is_paused()) {
+        mtprof_meta_text(token, key_of(key), text, length != 0 ? length : strlen(text));
+    }
 }
 
 /* ---- tasks ---- */
 
-typedef struct itt_thread {
-    uint32_t depth; /* may be more than there are tokens */
-    mtprof_token tokens[MOST_DEPTH];
-} itt_thread;
-
-static __thread itt_thread *mine __attribute__((tls_model("initial-exec")));
-static pthread_key_t ending;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void thread_ends(void *thread)
-{
-    mine = NULL;
-    mtb_free(thread);
-}
-
-static void after_fork(void)
-{
-    mtb_locks_forget();
-    mtb_lock_reset(&names.lock); /* a name is complete before it is in the table */
-}
-
-static void make_key(void)
-{
-    (void)pthread_key_create(&ending, thread_ends);
-    (void)pthread_atfork(NULL, NULL, after_fork);
-}
-
-static MT_COLD itt_thread *make_thread(void)
-{
-    (void)pthread_once(&once, make_key);
-    itt_thread *thread = mtb_calloc(1, sizeof *thread);
-    if (thread != NULL && pthread_setspecific(ending, thread) != 0) {
-        mtb_free(thread);
-        thread = NULL;
-    }
-    mine = thread;
-    return thread;
-}
-
 static void begin_task(const itt_domain *domain, itt_id task, itt_id parent,
-                       itt_string_handle *handle)
+                       const itt_string_handle *handle)
 {
     (void)task;
     (void)parent;
-    itt_thread *thread = MT_LIKELY(mine != NULL) ? mine : make_thread();
-    if (thread == NULL) {
-        return;
-    }
-    uint32_t depth = thread->depth++;
-    if (MT_UNLIKELY(depth >= MOST_DEPTH)) {
-        mtprof_count_cut(1);
-        return;
-    }
-    bool op = domain != NULL && domain->extra1 != 0;
-    itt_name *name = handle != NULL ? handle->extra2 : NULL;
-    mtprof_token token = 0;
-    if (MT_LIKELY(name != NULL)) {
-        token = mtprof_begin(op ? &name->op : &name->scope);
-    } else if (mtprof_wants(MTPROF_WANT_OPS | MTPROF_WANT_SCOPES)) {
-        const char *text = handle != NULL && handle->text != NULL ? handle->text : "task";
-        token = mtprof_begin_named(text, strlen(text), op ? MTPROF_KIND_OP : MTPROF_KIND_SCOPE);
-    }
-    thread->tokens[depth] = token;
+    uint32_t level;
+    const char *text = itt__text(handle, "task");
+    collect_name *name = itt__name(handle);
+    enum collect_kind kind = itt__is_paused()   ? COLLECT_UNRECORDED
+                             : is_torch(domain) ? COLLECT_OP
+                                                : COLLECT_SCOPE;
+    mtprof_token token =
+        collect_push(NULL, kind, name, text, name != NULL ? 0 : strlen(text), &level);
+    itt__add_domain(token, domain);
+}
+
+static void begin_task_of_function(const itt_domain *domain, itt_id task, itt_id parent,
+                                   void *function)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "%p", function);
+    begin_task(domain, task, parent, &(itt_string_handle){.text = text});
 }
 
 static void end_task(const itt_domain *domain)
 {
     (void)domain;
-    itt_thread *thread = mine;
-    if (MT_UNLIKELY(thread == NULL || thread->depth == 0)) {
-        return; /* it ends more than began */
-    }
-    uint32_t depth = --thread->depth;
-    if (MT_LIKELY(depth < MOST_DEPTH)) {
-        mtprof_end(thread->tokens[depth]);
-    }
+    uint32_t level;
+    (void)collect_pop(NULL, &level);
 }
 
 static void mark(const itt_domain *domain, itt_id id, const itt_string_handle *handle, int scope)
 {
-    (void)domain;
     (void)id;
     (void)scope;
-    const char *text = handle != NULL && handle->text != NULL ? handle->text : "marker";
-    if (mtprof_wants(MTPROF_WANT_MARKS)) {
+    const char *text = itt__text(handle, "marker");
+    if (mtprof_wants(MTPROF_WANT_MARKS) && !itt__is_paused()) {
         mtprof_instant_named(text, strlen(text), 0);
+        itt__add_domain(MTPROF_LATEST_INSTANT, domain);
     }
 }
 
@@ -212,34 +234,68 @@ static void name_thread(const char *name)
     }
 }
 
+/* ---- pausing ---- */
+
+static void set_paused(bool paused)
+{
+    __atomic_store_n(&itt__paused, paused, __ATOMIC_RELAXED);
+    collect_pause(paused);
+}
+
+static void pause_all(void)
+{
+    set_paused(true);
+}
+
+static void resume_all(void)
+{
+    set_paused(false);
+}
+
 /* ---- the collector ---- */
+
+const itt_function itt__task_functions[] = {
+    ITT_FUNCTION("string_handle_create", itt__create_string),
+    ITT_FUNCTION("domain_create", create_domain),
+    ITT_FUNCTION("task_begin", begin_task),
+    ITT_FUNCTION("task_begin_fn", begin_task_of_function),
+    ITT_FUNCTION("task_end", end_task),
+    ITT_FUNCTION("marker", mark),
+    ITT_FUNCTION("metadata_add", add_metadata),
+    ITT_FUNCTION("metadata_str_add", add_text),
+    ITT_FUNCTION("thread_set_name", name_thread),
+    ITT_FUNCTION("pause", pause_all),
+    ITT_FUNCTION("detach", pause_all),
+    ITT_FUNCTION("resume", resume_all),
+    {NULL, NULL},
+};
+
+static void (*find_function(const char *name))(void)
+{
+    static const itt_function *const tables[] = {itt__task_functions, itt__counter_functions,
+                                                 itt__range_functions};
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
+        for (const itt_function *f = tables[t]; f->name != NULL; f++) {
+            if (strcmp(f->name, name) == 0) {
+                return f->function;
+            }
+        }
+    }
+    return NULL;
+}
 
 void __itt_api_init(itt_global *global, int groups);
 
 MTPROF_API void __itt_api_init(itt_global *global, int groups)
 {
     (void)groups;
-    void *functions[6];
-    static const char *const known[] = {"__itt_string_handle_create",
-                                        "__itt_domain_create",
-                                        "__itt_task_begin",
-                                        "__itt_task_end",
-                                        "__itt_marker",
-                                        "__itt_thread_set_name"};
-    memcpy(&functions[0], &(itt_string_handle * (*[1])(const char *)){create_string}, 8);
-    memcpy(&functions[1], &(itt_domain * (*[1])(const char *)){create_domain}, 8);
-    memcpy(&functions[2],
-           &(void (*[1])(const itt_domain *, itt_id, itt_id, itt_string_handle *)){begin_task}, 8);
-    memcpy(&functions[3], &(void (*[1])(const itt_domain *)){end_task}, 8);
-    memcpy(&functions[4],
-           &(void (*[1])(const itt_domain *, itt_id, const itt_string_handle *, int)){mark}, 8);
-    memcpy(&functions[5], &(void (*[1])(const char *)){name_thread}, 8);
+    collect_start();
     for (itt_api_info *api = global->functions; api != NULL && api->name != NULL; api++) {
-        *api->function = api->null_function;
-        for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-            if (strcmp(api->name, known[i]) == 0) {
-                *api->function = functions[i];
-            }
+        void (*function)(void) = find_function(api->name);
+        if (function != NULL) {
+            memcpy(api->function, &function, sizeof function);
+        } else {
+            *api->function = api->null_function;
         }
     }
 }

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The session of a program that `mtprof run -- PROGRAM` started. The command sets
+ *
+ *     MTPROF_COLLECT=PID:PATH
+ *
+ * PID is the program's process, which records to PATH; other processes that inherit the variable
+ * record to NAME.PID.mtt beside it, each from its first use of the interface on. Where something
+ * records already, a Python program under `mtprof run` say, its session is used.
+ *
+ * The session ends with the process. What ends it otherwise, _exit() or a signal, leaves the file
+ * as it is, and it opens with all that was recorded.
+ */
+#include "base/lock.h"
+#include "sources/collect/collect.h"
+
+#include <mtprof/session.h>
+#include <mtprof/status.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool collect_forked;
+mtb_lock collect_objects = MTB_LOCK_INIT(MTB_RANK_COLLECT_OBJECTS);
+
+static struct {
+    mtb_lock lock;
+    bool prepared;
+    mtprof_session *session; /* ours */
+} here = {.lock = MTB_LOCK_INIT(MTB_RANK_COLLECT_SESSION)};
+
+static void after_fork(void)
+{
+    mtb_locks_forget();
+    mtb_lock_reset(&here.lock);
+    mtb_lock_reset(&collect_objects); /* lists are changed by one store */
+    collect_names_after_fork();
+    collect_thread_after_fork();
+    __atomic_store_n(&collect_forked, here.session != NULL, __ATOMIC_RELAXED);
+}
+
+/* "NAME.PID.mtt" for "NAME.mtt". False: it is too long. */
+static bool make_path(char *path, size_t size, const char *asked, long owner)
+{
+    size_t length = strlen(asked);
+    const char *ending = length > 4 && strcmp(asked + length - 4, ".mtt") == 0 ? ".mtt" : "";
+    long own = (long)getpid();
+    int made = own == owner ? snprintf(path, size, "%s", asked)
+                            : snprintf(path, size, "%.*s.%ld%s", (int)(length - strlen(ending)),
+                                       asked, own, ending);
+    return made > 0 && (size_t)made < size;
+}
+
+/* The user asked for a recording on the command line, and nobody else can tell that there is none.
+ */
+static void say(const char *path, const char *message)
+{
+    char line[PATH_MAX + 512];
+    int length = snprintf(line, sizeof line, "mtprof: run: %s: %s\n", path, message);
+    if (length > 0) {
+        size_t bytes = (size_t)length < sizeof line ? (size_t)length : sizeof line - 1;
+        ssize_t ignored = write(STDERR_FILENO, line, bytes);
+        (void)ignored;
+    }
+}
+
+static void warn(void *user, mtprof_status status, const char *message)
+{
+    (void)status;
+    say(user, message);
+}
+
+static void add_command(mtprof_session *session)
+{
+    char words[4096];
+    int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t length = file >= 0 ? read(file, words, sizeof words) : -1;
+    if (file >= 0) {
+        (void)close(file);
+    }
+    for (ssize_t i = 0; i < length; i++) {
+        if (words[i] == 0) {
+            words[i] = ' ';
+        }
+    }
+    if (length > 1) {
+        (void)mtprof_session_add_metadata(session, "command", strlen("command"), words,
+                                          (size_t)length - 1, false);
+    }
+}
+
+static void start_session(const char *setting)
+{
+    static char path[PATH_MAX];
+    char *end;
+    errno = 0;
+    long owner = strtol(setting, &end, 10);
+    if (errno != 0 || end == setting || *end != ':' || end[1] == 0) {
+        return;
+    }
+    if (!make_path(path, sizeof path, end + 1, owner)) {
+        say(end + 1, "the name is too long");
+        return;
+    }
+    mtprof_config config = {
+        .struct_size = sizeof config, .path = path, .on_warning = warn, .user = path};
+    mtprof_session *session = NULL;
+    mtprof_status status = mtprof_session_start(&config, &session);
+    if (status == MTPROF_OK) {
+        add_command(session);
+        here.session = session;
+    } else if (status != MTPROF_EBUSY) {
+        say(path, mtprof_last_error()->message);
+    }
+}
+
+void collect_start(void)
+{
+    const char *setting = secure_getenv("MTPROF_COLLECT");
+    mtb_lock_acquire(&here.lock);
+    if (!here.prepared) {
+        here.prepared = true;
+        (void)pthread_atfork(NULL, NULL, after_fork);
+    }
+    if (setting != NULL && here.session == NULL) {
+        start_session(setting);
+    }
+    mtb_lock_release(&here.lock);
+}
+
+MT_COLD void collect_start_again(void)
+{
+    mtb_lock_acquire(&here.lock);
+    if (__atomic_exchange_n(&collect_forked, false, __ATOMIC_RELAXED)) {
+        (void)mtprof_session_close(here.session); /* the parent's: only its memory is freed here */
+        here.session = NULL;
+    }
+    mtb_lock_release(&here.lock);
+    collect_start();
+}
+
+void collect_pause(bool paused)
+{
+    mtb_lock_acquire(&here.lock);
+    if (here.session != NULL && !collect_forked) {
+        (void)(paused ? mtprof_session_pause(here.session)
+                      : mtprof_session_resume(here.session, 0));
+    }
+    mtb_lock_release(&here.lock);
+}
+
+/* After the program's own exit handlers. Other threads may still report: into nothing then. */
+__attribute__((destructor)) static void finish(void)
+{
+    if (here.session != NULL && !__atomic_load_n(&collect_forked, __ATOMIC_RELAXED)) {
+        (void)mtprof_session_close(here.session);
+        here.session = NULL;
+    }
+}
