@@ -72,9 +72,9 @@ static void begin(const uint64_t key[5], collect_name *name, const char *text,
         (*place)->token = token;
     } else {
         before = token; /* nothing would ever end it */
-        mtprof_count_cut(1);
     }
     mtb_lock_release(&collect_objects);
+    mtprof_count_cut(before == token);
     mtprof_end(before);
 }
 
