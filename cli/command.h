@@ -50,7 +50,8 @@ struct cli_command {
     size_t settings_bytes; /* of the command's struct, which begins with cli_common */
     /* Words that the first operand may be, for completion; NULL: it is a file. */
     const char *const *(*first_operand)(void);
-    bool reads_trace; /* has --window and --discarded */
+    bool reads_trace;  /* has --window and --discarded */
+    bool runs_program; /* operands are a program's words: any texts */
     int (*run)(const cli_call *call);
 };
 
@@ -68,6 +69,10 @@ typedef struct cli_tables {
 } cli_tables;
 cli_tables cli_tables_of(const cli_command *command);
 
+/* Whether the words after "run" are for a program that is not Python's: "--" stands before it. */
+bool cli_run_has_program(int n_words, char **words);
+
+extern const cli_command cli_cmd_run; /* for such words; it is not in the list */
 extern const cli_command cli_cmd_report, cli_cmd_export, cli_cmd_info, cli_cmd_check,
     cli_cmd_recover, cli_cmd_diff, cli_cmd_stacks, cli_cmd_memory;
 

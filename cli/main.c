@@ -91,6 +91,9 @@ static void print_programs(void)
 {
     cli_programs programs;
     cli_programs_init(&programs);
+    if (cli_find_program(&programs, "run") == NULL) { /* the part of it that is in this command */
+        print_row(cli_cmd_run.name, cli_cmd_run.summary);
+    }
     if (programs.n > 0) {
         fputs("\nPrograms, mtprof-COMMAND beside mtprof or on the path:\n\n", stdout);
     }
@@ -175,6 +178,15 @@ static int run_other(const char *name, const char *first, int n_words, char **wo
     return code;
 }
 
+static bool has_program(const char *name)
+{
+    cli_programs programs;
+    cli_programs_init(&programs);
+    bool has = cli_find_program(&programs, name) != NULL;
+    cli_programs_fini(&programs);
+    return has;
+}
+
 static int run_help(int n_words, char **words)
 {
     if (n_words == 0) {
@@ -188,6 +200,9 @@ static int run_help(int n_words, char **words)
         return CLI_OK;
     }
     const cli_command *command = cli_find_command(words[0]);
+    if (command == NULL && strcmp(words[0], "run") == 0 && !has_program("run")) {
+        command = &cli_cmd_run;
+    }
     if (command == NULL) {
         return run_other(words[0], "--help", 0, NULL);
     }
@@ -242,6 +257,9 @@ static int dispatch(int n_words, char **words)
     }
     if (strcmp(name, "__complete") == 0) {
         return cli_complete(n_words - 1, words + 1);
+    }
+    if (strcmp(name, "run") == 0 && cli_run_has_program(n_words - 1, words + 1)) {
+        return run_command(&cli_cmd_run, n_words - 1, words + 1);
     }
     const cli_command *command = cli_find_command(name);
     if (command == NULL) {

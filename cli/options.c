@@ -284,8 +284,9 @@ static bool check_operands(const parser *p, const cli_parsed *parsed)
     if (((const cli_common *)(const void *)p->settings)->help) {
         return true;
     }
-    for (size_t i = 0; i < parsed->n_operands; i++) {
-        if (*parsed->operands[i] == '\0') {
+    /* A program's arguments are its own; its name is not empty. */
+    for (size_t i = 0; i < (command->runs_program ? 1 : parsed->n_operands); i++) {
+        if (parsed->n_operands > i && *parsed->operands[i] == '\0') {
             cli_error("%s: an operand is empty: expected %s", command->name, command->operands);
             misuse_hint(p);
             return false;

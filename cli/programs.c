@@ -23,7 +23,8 @@
 static const struct {
     const char *word, *summary, *source;
 } known[] = {
-    {"run", "Run a Python program and record a trace of it", "the Python package mtprof brings it"},
+    {"run", "Run a program and record a trace of it",
+     "the Python package mtprof brings it, for Python programs; others stand behind '--'"},
 };
 
 /* ---- finding --------------------------------------------------------------------------------- */

@@ -5,19 +5,24 @@ import shutil
 import sys
 
 
+def become_command(words):
+    """Runs the mtprof command; returns only where there is none: an exit status."""
+    beside = os.path.join(os.path.dirname(sys.executable), "mtprof")
+    command = beside if os.access(beside, os.X_OK) else shutil.which("mtprof")
+    if command is None:
+        print("mtprof: the mtprof command is neither beside Python nor on the path; here is only: "
+              "python -m mtprof run SCRIPT", file=sys.stderr)
+        return 2
+    os.execv(command, [command, *words])
+    return 1
+
+
 def main(words):
     """Runs `mtprof run` here, and everything else by the command; its exit status."""
     if words[:1] == ["run"]:
         from mtprof.run.run_command import main as run
         return run(words[1:])
-    beside = os.path.join(os.path.dirname(sys.executable), "mtprof")
-    command = beside if os.access(beside, os.X_OK) else shutil.which("mtprof")
-    if command is None:
-        print("mtprof: the mtprof command is neither beside Python nor on the path; here is only: "
-              "python -m mtprof run", file=sys.stderr)
-        return 2
-    os.execv(command, [command, *words])
-    return 1
+    return become_command(words)
 
 
 if __name__ == "__main__":

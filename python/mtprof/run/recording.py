@@ -19,6 +19,7 @@ from mtprof import _mtprof, profiler as _profiler
 from mtprof.run.imports import Imports, Steps
 from mtprof.schedules import _Schedule
 
+NVTX_VARIABLE = "NVTX_INJECTION64_PATH"
 _TABLE_BYTES = 1 << 27  # a larger trace is not read for the summary: the program's end would wait for it
 
 
@@ -103,6 +104,8 @@ class Recording:
         self.began = time.monotonic()
         self.ended.acquire()
         os.register_at_fork(before=self.count_fork)
+        if NVTX_VARIABLE not in os.environ:  # what the program reports to NVTX is recorded, too
+            os.putenv(NVTX_VARIABLE, os.path.join(os.path.dirname(_mtprof.__file__), "libmtprof_nvtx.so"))
         actions = {}
         # mindtorch_v2 may be in torch's place (python -m mindtorch_v2).
         packages = ("mindtorch_v2",) if "torch" in sys.modules else ("torch", "mindtorch_v2")

@@ -12,6 +12,7 @@ from mtprof import _mtprof
 from mtprof.config import parse_bytes
 
 USAGE = "mtprof run [OPTIONS] SCRIPT|-m MODULE|-c CODE|- [ARGUMENTS]"
+USAGE_OF_OTHERS = "mtprof run [OPTIONS] -- PROGRAM [ARGUMENTS]"
 DETAILS = """\
 The program is run by this Python as `python SCRIPT ARGUMENTS` runs it: its output, exit status, tracebacks and \
 signals are its own. Ops and scopes of torch, mindtorch_v2 and mtprof are always recorded, on every thread; other \
@@ -19,6 +20,9 @@ processes that the program starts are not. The trace is written while the progra
 
 A step ends with each step() of an optimizer of torch or mindtorch_v2; where there are several optimizers, the first \
 one that steps counts. --wait, --warmup, --active and --repeat are those of mtprof.schedule().
+
+With '--' any other program is run, and what it reports to NVTX or ITT is recorded; --output, --path, --ring, --rows \
+and --quiet are its options.
 
 Exit status: the program's; 1 where nothing can be recorded to the file; 2 for a wrong command line. The program is \
 not started then."""
@@ -109,7 +113,8 @@ def _value(option, text):
 
 
 def parse(words):
-    """(settings by option's name, the words for Python); Misuse."""
+    """(settings by option's name, the words for Python, or None where "--" says that they are for another program);
+    Misuse."""
     given, rest = {}, list(words)
     while rest and rest[0].startswith("-") and rest[0] not in ("-", "--"):
         word = rest.pop(0)
@@ -129,7 +134,7 @@ def parse(words):
                 raise Misuse(f"option '{name}' needs a value, {option.value}")
             text = rest.pop(0)
         given[option.name] = _value(option, text)
-    return given, rest[1:] if rest[:1] == ["--"] else rest
+    return given, None if rest[:1] == ["--"] else rest
 
 
 def _schedule(given):
@@ -228,6 +233,9 @@ def _run(words):
     if given.get("help"):
         print_help()
         return 0
+    if program is None:  # the command does that itself
+        from mtprof.__main__ import become_command
+        return become_command(["run", *words])
     as_torch = program[:2] == ["-m", "mindtorch_v2"] and len(program) > 2
     if as_torch:  # what it would run, recorded and in torch's place
         program = program[2:]
@@ -285,7 +293,7 @@ def main(words=None):
 
 def print_help():
     """The options, in the layout of the command's other helps."""
-    print(f"usage: {USAGE}\n\nRun a Python program and record a trace of it.\n")
+    print(f"usage: {USAGE}\n       {USAGE_OF_OTHERS}\n\nRun a program and record a trace of it.\n")
     for option in OPTIONS:
         letter = f"-{option.letter}," if option.letter else "   "
         name = f"  {letter} --{option.name} {option.value or ''}".rstrip()
@@ -308,6 +316,7 @@ def complete(words):
         _, program = parse(words[:-1])
     except Misuse:
         program = []  # an option waits for its value
+    program = ["--"] if program is None else program
     waiting = [o for o in OPTIONS if o.value and before in ("--" + o.name, f"-{o.letter}")]
     if waiting and not program:
         if waiting[0].value in ("FILE", "FOLDER"):

@@ -88,14 +88,20 @@ void collect_start(void);
 /* The program wants nothing recorded, or again: for the session that collect_start() started. */
 void collect_pause(bool paused);
 
-/* Nothing records: whether this process shall have a session after a fork. */
+/* Whether one of these is wanted. A process that was forked from one with a session gets its own
+ * here, with the first thing that it reports. */
 extern bool collect_forked;
 void collect_start_again(void);
-MT_INLINE void collect_while_idle(void)
+MT_INLINE bool collect_wants(uint32_t wants)
 {
+    if (MT_LIKELY(mtprof_wants(wants))) {
+        return true;
+    }
     if (MT_UNLIKELY(__atomic_load_n(&collect_forked, __ATOMIC_RELAXED))) {
         collect_start_again();
+        return mtprof_wants(wants);
     }
+    return false;
 }
 
 /* Protects a collector's own lists; free again in a forked child. No name is looked for under

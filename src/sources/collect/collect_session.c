@@ -2,10 +2,11 @@
  *
  * The session of a program that `mtprof run -- PROGRAM` started. The command sets
  *
- *     MTPROF_COLLECT=PID:PATH
+ *     MTPROF_COLLECT=PID:BYTES:PATH
  *
  * PID is the program's process, which records to PATH; other processes that inherit the variable
- * record to NAME.PID.mtt beside it, each from its first use of the interface on. Where something
+ * record to NAME.PID.mtt beside it, each from its first use of the interface on. BYTES is the size
+ * of a ring; 0: everything is kept. Where something
  * records already, a Python program under `mtprof run` say, its session is used.
  *
  * The session ends with the process. What ends it otherwise, _exit() or a signal, leaves the file
@@ -101,15 +102,24 @@ static void start_session(const char *setting)
     char *end;
     errno = 0;
     long owner = strtol(setting, &end, 10);
-    if (errno != 0 || end == setting || *end != ':' || end[1] == 0) {
+    if (errno != 0 || end == setting || *end != ':') {
+        return;
+    }
+    const char *number = end + 1;
+    uint64_t ring = strtoull(number, &end, 10);
+    if (errno != 0 || end == number || *end != ':' || end[1] == 0) {
         return;
     }
     if (!make_path(path, sizeof path, end + 1, owner)) {
         say(end + 1, "the name is too long");
         return;
     }
-    mtprof_config config = {
-        .struct_size = sizeof config, .path = path, .on_warning = warn, .user = path};
+    mtprof_config config = {.struct_size = sizeof config,
+                            .policy = ring != 0 ? MTPROF_POLICY_RING : 0,
+                            .path = path,
+                            .buffer_bytes = ring,
+                            .on_warning = warn,
+                            .user = path};
     mtprof_session *session = NULL;
     mtprof_status status = mtprof_session_start(&config, &session);
     if (status == MTPROF_OK) {

@@ -130,8 +130,7 @@ bool collect_name_thread(uint32_t id, const char *name)
 static mtprof_token begin(enum collect_kind kind, collect_name *name, const char *text,
                           size_t length)
 {
-    if (MT_UNLIKELY(!mtprof_wants(MTPROF_WANT_OPS | MTPROF_WANT_SCOPES))) {
-        collect_while_idle();
+    if (!collect_wants(MTPROF_WANT_OPS | MTPROF_WANT_SCOPES)) {
         return 0;
     }
     if (MT_LIKELY(name != NULL && name->has_sites)) {
@@ -224,8 +223,7 @@ void collect_add_domain(mtprof_token token, const char *domain)
 
 mtprof_token collect_begin_ranged(collect_name *name, const char *text, size_t length)
 {
-    if (MT_UNLIKELY(!mtprof_wants(MTPROF_WANT_SCOPES))) {
-        collect_while_idle();
+    if (!collect_wants(MTPROF_WANT_SCOPES)) {
         return 0;
     }
     if (MT_LIKELY(name != NULL && name->has_sites)) {

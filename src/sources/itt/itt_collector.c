@@ -221,7 +221,7 @@ static void mark(const itt_domain *domain, itt_id id, const itt_string_handle *h
     (void)id;
     (void)scope;
     const char *text = itt__text(handle, "marker");
-    if (mtprof_wants(MTPROF_WANT_MARKS) && !itt__is_paused()) {
+    if (collect_wants(MTPROF_WANT_MARKS) && !itt__is_paused()) {
         mtprof_instant_named(text, strlen(text), 0);
         itt__add_domain(MTPROF_LATEST_INSTANT, domain);
     }

@@ -153,7 +153,7 @@ static void submit_frame(const itt_domain *domain, const itt_id *id, itt_timesta
 {
     (void)id;
     const char *text = domain != NULL && domain->name != NULL ? domain->name : "frame";
-    if (itt__is_paused() || !mtprof_wants(MTPROF_WANT_MARKS)) {
+    if (itt__is_paused() || !collect_wants(MTPROF_WANT_MARKS)) {
         return;
     }
     ended = ended == ITT_NO_TIMESTAMP ? read_clock() : ended;

@@ -141,12 +141,10 @@ static void add_details(mtprof_token token, const nvtx_domain *domain, const nvt
 static void record_mark(const nvtx_domain *domain, const nvtx_event *event, const event_text *text)
 {
     const collect_name *name = text->name;
-    if (mtprof_wants(MTPROF_WANT_MARKS)) {
+    if (collect_wants(MTPROF_WANT_MARKS)) {
         mtprof_instant_named(name != NULL ? name->text : text->text,
                              name != NULL ? name->length : text->length, 0);
         add_details(MTPROF_LATEST_INSTANT, domain, event);
-    } else {
-        collect_while_idle();
     }
 }
 
