@@ -89,6 +89,7 @@ set(MT_PYTHON_TESTS
     tensors/test_extreme_numbers
     tensors/test_functional
     tensors/test_inference_mode
+    tensors/test_meta
     tensors/test_indexing
     tensors/test_interop
     tensors/test_legacy_types

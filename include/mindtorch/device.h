@@ -17,14 +17,16 @@ typedef int32_t mt_device;
 
 typedef enum mt_device_type {
     MT_DEVICE_TYPE_CPU = 0,
-    MT_DEVICE_TYPE_NPU = 1, /**< the accelerator, whichever backend serves it */
+    MT_DEVICE_TYPE_NPU = 1,  /**< the accelerator, whichever backend serves it */
+    MT_DEVICE_TYPE_META = 2, /**< no memory and no work: shapes, types and strides alone */
     MT_DEVICE_TYPE_COUNT
 } mt_device_type;
 
 enum {
     MT_DEVICE_NONE = -1, /**< not given: the host, or where the input is */
     MT_CPU = 0,
-    MT_NPU = 1 << 8 /**< plus the index */
+    MT_NPU = 1 << 8, /**< plus the index */
+    MT_META = 2 << 8 /**< tensors without elements: ops compute what their results look like */
 };
 
 /** Memory of a device as its allocator counts it: exact after every call. */
@@ -44,11 +46,11 @@ typedef struct mt_memory_stats {
  * them profiled calls this before it starts a profile. */
 MT_API uint32_t mt_device_count(mt_device_type type);
 
-/** "cpu", "npu:0"; never NULL. */
+/** "cpu", "npu:0", "meta"; never NULL. */
 MT_API const char *mt_device_name(mt_device device);
 
-/** "cpu", "npu" (the thread's current one), "npu:1", "cuda" (the same as npu). MT_ERUNTIME names
- * what it did not understand.
+/** "cpu", "npu" (the thread's current one), "npu:1", "cuda" (the same as npu), "meta". MT_ERUNTIME
+ * names what it did not understand.
  */
 MT_API mt_status mt_device_parse(const char *text, mt_device *device);
 

@@ -273,8 +273,8 @@ def _fill_diagonal_(self, fill_value, wrap=False):
 
 
 def _get_device(self):
-    """The accelerator's index, -1 on the host."""
-    return -1 if self.device.type == "cpu" else self.device.index
+    """The accelerator's index, -1 on other devices."""
+    return self.device.index if self.device.type == "npu" else -1
 
 
 def _as_subclass(self, cls):

@@ -70,7 +70,7 @@ def _repr(self, *, tensor_contents=None):
 
 
 def _format(self, spec):
-    if self.dim() == 0 and type(self) is Tensor:
+    if self.dim() == 0 and type(self) is Tensor and not self.is_meta:
         return self.item().__format__(spec)
     return object.__format__(self, spec)
 
@@ -178,6 +178,11 @@ def _made_as(cls, attributes, *args):
 
 def _reduce_ex(self, protocol):
     """Keeps type, device, strides, requires_grad and attributes; the graph and .grad are dropped."""
+    if self.is_meta:
+        from .serialization import _rebuild_meta_tensor_no_storage
+
+        place = (self.dtype, tuple(self.shape), tuple(self.stride()))
+        return _rebuild_meta_tensor_no_storage, (*place, self.requires_grad)
     plain = self.detach()
     strides = None
     if not plain.is_contiguous():

@@ -129,6 +129,8 @@ def _edges(tensor, edge):
 
 
 def _elements(tensor, indent):
+    if tensor.is_meta:
+        return "..."
     if tensor.numel() == 0:
         return "[]"
     plain = tensor.detach()
@@ -147,9 +149,9 @@ def _facts(tensor):
     if tensor.device.type != "cpu":
         yield f"device='{tensor.device}'"
     empty = tensor.numel() == 0
-    if tensor.dim() != 1 if empty else PRINT_OPTS.edgeitems == 0:
+    if tensor.is_meta or (tensor.dim() != 1 if empty else PRINT_OPTS.edgeitems == 0):
         yield f"size={tuple(tensor.shape)}"
-    evident = () if empty else (_C.int64, _C.bool)
+    evident = () if empty or tensor.is_meta else (_C.int64, _C.bool)
     if tensor.dtype not in (_C.get_default_dtype(), *evident):
         yield f"dtype={tensor.dtype}"
     if tensor.grad_fn is not None:

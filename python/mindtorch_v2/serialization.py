@@ -140,6 +140,9 @@ class _Pickler(pickle.Pickler):
     def _reduce_tensor(self, tensor):
         if type(tensor) is not torch.Tensor and isinstance(tensor, torch.nn.Parameter):
             return _rebuild_parameter, (tensor.detach(), tensor.requires_grad, OrderedDict())
+        if tensor.is_meta:
+            place = (tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()))
+            return _rebuild_meta_tensor_no_storage, (*place, tensor.requires_grad)
         plain = tensor.detach()
         stored = self._stored(plain)
         place = (stored, plain.storage_offset(), tuple(plain.shape), tuple(plain.stride()))
@@ -169,7 +172,7 @@ def _torch_names(data):
     return out.getvalue()
 
 
-_FUNCTIONS = ("_rebuild_tensor_v2", "_rebuild_parameter")
+_FUNCTIONS = ("_rebuild_tensor_v2", "_rebuild_parameter", "_rebuild_meta_tensor_no_storage")
 _THEIR_MODULE = {(__name__, name): "torch._utils" for name in _FUNCTIONS}
 _THEIR_MODULE.update({(__name__, name): "torch" for name in _STORAGES})
 for _name in ("Size", "device", "dtype", *_STORAGES.values()):
@@ -297,6 +300,14 @@ def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, bac
     return tensor.requires_grad_() if requires_grad else tensor
 
 
+def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
+    if not isinstance(dtype, torch.dtype):
+        raise pickle.UnpicklingError(f"a tensor needs a type, the file has {type(dtype).__name__}")
+    everything = _Loaded(torch.empty(((1 << 62) // dtype.itemsize,), dtype=dtype, device="meta"))
+    tensor = everything.view(0, size, stride)
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
 def _rebuild_parameter(data, requires_grad, backward_hooks):
     if not isinstance(data, torch.Tensor):
         raise pickle.UnpicklingError(f"a Parameter needs a tensor, the file has {type(data).__name__}")
@@ -343,7 +354,8 @@ def _maker(found):
         return _weights_only.make_encoded
     if found is torch.Size:
         return _make_size
-    if found is torch.device or found in (_rebuild_tensor_v2, _rebuild_parameter):
+    if found is torch.device or found in (_rebuild_tensor_v2, _rebuild_parameter,
+                                          _rebuild_meta_tensor_no_storage):
         return lambda reader, *arguments: found(*arguments)
     return None
 
@@ -388,8 +400,8 @@ def _place(elements, location, map_location):
     elif map_location is not None:
         location = map_location
     device = torch.device(location)
-    if device.type == "cpu":
-        return elements
+    if device.type != "npu":
+        return elements.to(device)
     if not torch.npu.is_available():
         raise RuntimeError(
             f"Attempting to deserialize object on an NPU device ({location}) but torch.npu.is_available() is "

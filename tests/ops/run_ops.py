@@ -40,6 +40,7 @@ LONG = os.environ.get("MT_LONG", "0") != "0"
 SHOWN = 4  # failures of a row
 LARGE = 40000  # rows of made cases
 EXTREME_CASES = 4  # cases of a reduction that are made extreme, for each type
+META_DTYPE = "float32"  # whose cases are tried on the device meta too
 WAITS_BACKWARD = {"masked_scatter", "masked_scatter_"}  # a gradient's size depends on data
 WAITS_FOR_HOST = {"copy_", "to", "_to_copy"}  # SYNC rows that wait where the result is the host's
 
@@ -237,6 +238,27 @@ class Runner:
             taken = {t.storage for t in inputs if t.numel > 0}
             if any(t.storage in taken for t in results):
                 raise AssertionError("a result shares an input's storage")
+
+    # ---- without elements ----
+
+    def run_meta(self, op, case, dtype):
+        """On the device meta results have the types, shapes and strides of the host's. A row that must see elements
+        says so."""
+        host, host_kwargs = place_all((case.args, case.kwargs), "contiguous", "cpu")
+        meta, meta_kwargs = place_all((case.args, case.kwargs), "contiguous", "meta")
+        given = {"device": "meta"} if "FACTORY" in op.flags else {}
+        expected = collect(self.call(op, host, host_kwargs), mt.Tensor)
+        try:
+            got = collect(mt.call(op.name, *meta, **{**meta_kwargs, **given}), mt.Tensor)
+        except (NotImplementedError, RuntimeError) as error:
+            if "SYNC" in op.flags and ("Cannot copy out of meta" in str(error) or "item() cannot be" in str(error)):
+                return
+            raise
+        facts = [[(t.dtype, t.shape, t.strides) for t in tensors] for tensors in (got, expected)]
+        if facts[0] != facts[1]:
+            raise AssertionError(f"on meta results are {facts[0]}, on the host {facts[1]}")
+        if any(t.device != "meta" for t in got) and "ANY_DEVICE" not in op.flags:
+            raise AssertionError(f"on meta results are on {[t.device for t in got]}")
 
     # ---- gradients ----
 
@@ -453,6 +475,8 @@ class Runner:
                                                    (np.ndarray, opcases.Fixed))):
                 continue
             here = f"{where}, {layout}"
+            if layout == "contiguous" and dtype == META_DTYPE and self.device == "cpu" and not self.simulated:
+                self.try_one(op, f"{where}, meta", self.run_meta, op, case, dtype)
             good = self.try_one(op, here, self.run_value, op, case, layout)
             if good and wants_grad and layout in ("contiguous", "transposed"):
                 rng = np.random.default_rng(self.options.seed)

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/idmap.h"
+#include "mindtorch/core/device/backends.h"
 #include "mindtorch/core/tensor/tensor_impl.h"
 #include "mindtorch/core/thread/thread_state.h"
 #include "mindtorch/dispatch/autocast_impl.h"
@@ -27,9 +28,13 @@ typedef enum rule {
     WIDEST
 } rule;
 
+enum {
+    TYPES = MT_DEVICE_TYPE_NPU + 1 /* of devices that compute */
+};
+
 static const struct {
     const char *name;
-    uint8_t rules[MT_DEVICE_TYPE_COUNT];
+    uint8_t rules[TYPES];
 } named_rules[] = {
 #define X(name, cpu, npu) {#name, {cpu, npu}},
 #include "mindtorch/dispatch/autocast_ops.def"
@@ -70,7 +75,7 @@ typedef struct cached {
 } cached;
 
 struct mt__autocast {
-    uint8_t dtypes[MT_DEVICE_TYPE_COUNT];
+    uint8_t dtypes[TYPES];
     bool cache_disabled;
     uint32_t depth;
     mtb_idmap places; /* by address: place in `casts` plus one */
@@ -78,7 +83,7 @@ struct mt__autocast {
     size_t n_casts, capacity;
 };
 
-static const uint8_t first_dtypes[MT_DEVICE_TYPE_COUNT] = {MT_DTYPE_BF16, MT_DTYPE_F16};
+static const uint8_t first_dtypes[TYPES] = {MT_DTYPE_BF16, MT_DTYPE_F16};
 
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
@@ -130,13 +135,13 @@ static struct mt__autocast *state_of_thread(void)
 
 bool mt_autocast_enabled(mt_device_type type)
 {
-    return (uint32_t)type < MT_DEVICE_TYPE_COUNT && (mt__thread.autocast >> type & 1) != 0;
+    return (uint32_t)type < TYPES && (mt__thread.autocast >> type & 1) != 0;
 }
 
 bool mt_autocast_set_enabled(mt_device_type type, bool enabled)
 {
     bool before = mt_autocast_enabled(type);
-    if ((uint32_t)type < MT_DEVICE_TYPE_COUNT) {
+    if ((uint32_t)type < TYPES) {
         uint32_t bit = 1U << type;
         mt__thread.autocast =
             (uint8_t)(enabled ? mt__thread.autocast | bit : mt__thread.autocast & ~bit);
@@ -147,7 +152,7 @@ bool mt_autocast_set_enabled(mt_device_type type, bool enabled)
 mt_dtype mt_autocast_dtype(mt_device_type type)
 {
     const struct mt__autocast *state = mt__thread.autocast_state;
-    if ((uint32_t)type >= MT_DEVICE_TYPE_COUNT) {
+    if ((uint32_t)type >= TYPES) {
         return MT_DTYPE_NONE;
     }
     return (mt_dtype)(state == NULL ? first_dtypes[type] : state->dtypes[type]);
@@ -156,7 +161,7 @@ mt_dtype mt_autocast_dtype(mt_device_type type)
 mt_status mt_autocast_set_dtype(mt_device_type type, mt_dtype dtype)
 {
     bool fits = dtype == MT_DTYPE_F16 || dtype == MT_DTYPE_BF16 || dtype == MT_DTYPE_F32;
-    if (!fits || (uint32_t)type >= MT_DEVICE_TYPE_COUNT) {
+    if (!fits || (uint32_t)type >= TYPES) {
         return mtb_fail(MT_ETYPE, "autocast: %s is not a type to cast to", mt_dtype_name(dtype));
     }
     struct mt__autocast *state = state_of_thread();
@@ -270,7 +275,7 @@ static mt_tensor *const *tensors_of(const mt_value *value, uint32_t *count)
     return value->kind == MT_KIND_TENSORS ? value->of.tensors : NULL;
 }
 
-/* The type of device of the first tensor; MT_DEVICE_TYPE_COUNT: there is none. */
+/* The type of device of the first tensor; TYPES: there is none, or it casts nothing. */
 static uint32_t type_of_args(const mt__op_row *row, const mt_value *args)
 {
     for (uint32_t i = 0; i < row->n_params; i++) {
@@ -278,11 +283,12 @@ static uint32_t type_of_args(const mt__op_row *row, const mt_value *args)
         mt_tensor *const *tensors = tensors_of(&args[i], &count);
         for (uint32_t k = 0; k < count; k++) {
             if (tensors[k] != NULL) {
-                return tensors[k]->device == MT_CPU ? MT_DEVICE_TYPE_CPU : MT_DEVICE_TYPE_NPU;
+                mt_device device = tensors[k]->device;
+                return device == MT_META ? TYPES : (uint32_t)mt__device_type(device);
             }
         }
     }
-    return MT_DEVICE_TYPE_COUNT;
+    return TYPES;
 }
 
 /* The lower type, or float32 if an argument has that. */
@@ -336,7 +342,7 @@ static void give_value(mt_value *value)
 mt_dtype mt__autocast_type(const mt__op_row *row, const mt_value *args)
 {
     uint32_t type = type_of_args(row, args);
-    if (type == MT_DEVICE_TYPE_COUNT || !mt_autocast_enabled((mt_device_type)type)) {
+    if (type == TYPES || !mt_autocast_enabled((mt_device_type)type)) {
         return MT_DTYPE_NONE;
     }
     switch (rule_of(row, type)) {

@@ -93,6 +93,10 @@ MT_COLD int mt__refuse_devices(const mt__op_row *row, const mt_value *args)
     if (two.other == MT_DEVICE_NONE) {
         two = find_devices(row, args, true);
     }
+    if (two.first == MT_META || two.other == MT_META) {
+        return mtb_fail(MT_ERUNTIME, "Tensor on device %s is not on the expected device %s!",
+                        mt_device_name(two.other), mt_device_name(two.first));
+    }
     if ((row->flags & (MT_OP_POINTWISE | MT_OP_ANY_DEVICE)) != 0) {
         bool host_first = two.first == MT_CPU; /* torch names the accelerator first */
         return mtb_fail(MT_ERUNTIME,
@@ -177,7 +181,7 @@ static int factory_device(const mt__op_row *row, const mt_value *args, mt_device
     for (uint32_t i = 0; i < row->n_params; i++) {
         if (args[i].kind == MT_KIND_DEVICE) {
             *device = (mt_device)args[i].of.integer;
-            return mt__device_check(row->name, *device);
+            return mt__place_check(row->name, *device);
         }
     }
     return MT_OK;
@@ -323,14 +327,14 @@ static mt_device shown_device(const mt__call *call)
     mt_device shown = call->device;
     for (uint32_t i = 0; (row->flags & MT_OP_ANY_DEVICE) != 0 && i < row->n_params; i++) {
         const mt_value *value = &call->args[i];
-        if (value->kind == MT_KIND_DEVICE && (mt_device)value->of.integer > MT_CPU) {
+        if (value->kind == MT_KIND_DEVICE && mt__is_accelerator((mt_device)value->of.integer)) {
             return (mt_device)value->of.integer;
         }
         if (value->kind == MT_KIND_TENSOR && shown == MT_CPU) {
             shown = value->of.tensor->device;
         }
     }
-    return shown;
+    return MT_UNLIKELY(shown == MT_META) ? MT_CPU : shown;
 }
 
 static MT_NOINLINE mt__trace_site *find_site(const mt__call *call)

@@ -195,7 +195,7 @@ mt__trace_token mt__trace_scope_begin(const char *name);
 /* The profiler's number of a device: 0 is the host, accelerators count from 1. */
 static inline uint16_t mt__trace_device(mt_device device)
 {
-    return device == MT_CPU ? 0 : (uint16_t)(((uint32_t)device & 255U) + 1);
+    return device == MT_CPU || device == MT_META ? 0 : (uint16_t)(((uint32_t)device & 255U) + 1);
 }
 
 /* bytes > 0: handed out; < 0: given back. */

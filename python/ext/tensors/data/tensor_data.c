@@ -179,6 +179,10 @@ static PyObject *list_of(listing *l, uint32_t dim)
 static char *read_elements(mt_tensor *tensor, size_t *bytes)
 {
     size_t size = 0;
+    if (mt_tensor_device(tensor) == MT_META) {
+        PyErr_SetString(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
+        return NULL;
+    }
     if (data_bytes(tensor, &size) != 0) {
         return NULL;
     }

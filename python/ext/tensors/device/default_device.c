@@ -26,6 +26,9 @@ mt_device device_default(void)
     if (place.type == MT_DEVICE_TYPE_CPU) {
         return MT_CPU;
     }
+    if (place.type == MT_DEVICE_TYPE_META) {
+        return MT_META;
+    }
     return place.index < 0 ? mt_current_device() : MT_NPU + place.index;
 }
 
@@ -94,7 +97,7 @@ static int set_place(PyObject *object)
                            ? Py_NewRef(object)
                            : PyObject_CallOneArg((PyObject *)tensors.device_type, object);
     mt_device checked = MT_DEVICE_NONE;
-    if (device == NULL || device_from_object(device, &checked) != 0) { /* "meta" has no tensors */
+    if (device == NULL || device_from_object(device, &checked) != 0) {
         Py_XDECREF(device);
         return -1;
     }
@@ -115,7 +118,7 @@ static PyObject *set_default(PyObject *Py_UNUSED(module), PyObject *object)
 static PyObject *get_default(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
     mt_device device = device_default();
-    if (place.given && device == MT_CPU) {
+    if (place.given && device != MT_DEVICE_NONE && place.type != MT_DEVICE_TYPE_NPU) {
         return place_to_object();
     }
     return device_to_object(device == MT_DEVICE_NONE ? MT_CPU : device);

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * torch.device. "cuda" is another name of the accelerator, which answers as "npu". "meta" is a name
- * alone: it can be compared with a tensor's device, and no tensor can be made there.
+ * torch.device. "cuda" is another name of the accelerator, which answers as "npu".
  */
 #include "tensors/device/device_parts.h"
 
 #include <string.h>
 
-#define TYPE_META MT_DEVICE_TYPE_COUNT
-
-static const char *const type_names[MT_DEVICE_TYPE_COUNT + 1] = {
+static const char *const type_names[MT_DEVICE_TYPE_COUNT] = {
     [MT_DEVICE_TYPE_CPU] = "cpu",
     [MT_DEVICE_TYPE_NPU] = "npu",
-    [TYPE_META] = "meta",
+    [MT_DEVICE_TYPE_META] = "meta",
 };
 
 PyObject *device_object_new(mt_device_type type, int index)
@@ -27,6 +24,9 @@ PyObject *device_object_new(mt_device_type type, int index)
 
 PyObject *device_to_object(mt_device device)
 {
+    if (device == MT_META) {
+        return device_object_new(MT_DEVICE_TYPE_META, -1);
+    }
     return device < MT_NPU ? device_object_new(MT_DEVICE_TYPE_CPU, -1)
                            : device_object_new(MT_DEVICE_TYPE_NPU, device & 0xFF);
 }
@@ -38,16 +38,11 @@ static int parse_text(PyObject *text, mt_device_type *type, int *index)
     if (bytes == NULL) {
         return -1;
     }
-    if (strcmp(bytes, "meta") == 0) {
-        *type = TYPE_META;
-        *index = -1;
-        return 0;
-    }
     mt_device device = MT_DEVICE_NONE;
     if (zero_or_raise(mt_device_parse(bytes, &device)) != 0) {
         return -1;
     }
-    *type = device < MT_NPU ? MT_DEVICE_TYPE_CPU : MT_DEVICE_TYPE_NPU;
+    *type = (mt_device_type)(device >> 8);
     *index = strchr(bytes, ':') == NULL ? -1 : (int)(device & 0xFF);
     return 0;
 }
@@ -97,13 +92,8 @@ int device_from_object(PyObject *object, mt_device *device)
                      Py_TYPE(object)->tp_name);
         return -1;
     }
-    if (type == TYPE_META) {
-        PyErr_SetString(PyExc_NotImplementedError,
-                        "mindtorch_v2 has no tensors on the device 'meta'");
-        return -1;
-    }
-    if (type == MT_DEVICE_TYPE_CPU) {
-        *device = MT_CPU;
+    if (type != MT_DEVICE_TYPE_NPU) {
+        *device = type == MT_DEVICE_TYPE_CPU ? MT_CPU : MT_META;
         return 0;
     }
     tensors.far = true;
@@ -121,7 +111,7 @@ int accelerator_from_object(PyObject *object, mt_device *device)
     if (device_from_object(object, device) != 0) {
         return -1;
     }
-    if (*device < MT_NPU) {
+    if (*device < MT_NPU || *device == MT_META) {
         PyErr_Format(PyExc_ValueError, "Expected an npu device, but got: %S", object);
         return -1;
     }
@@ -219,7 +209,7 @@ static PyObject *device_reduce(PyObject *self, PyObject *Py_UNUSED(ignored))
 }
 
 static PyGetSetDef properties[] = {
-    {"type", get_type, NULL, "'cpu' or 'npu'.", NULL},
+    {"type", get_type, NULL, "'cpu', 'npu' or 'meta'.", NULL},
     {"index", get_index, NULL, "The number among its kind; None: the current one.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
@@ -236,7 +226,7 @@ static PyType_Slot slots[] = {
     {Py_tp_new, device_new},
     {Py_tp_doc,
      (char[]){
-         "device(type, index=None)\n--\n\nWhere a tensor is: 'cpu', 'npu', 'npu:1'. In a with statement: where new ones are."}},
+         "device(type, index=None)\n--\n\nWhere a tensor is: 'cpu', 'npu', 'npu:1', 'meta'. In a with statement: where new ones are."}},
     {Py_tp_repr, device_repr},
     {Py_tp_str, device_str},
     {Py_tp_hash, device_hash},

@@ -25,6 +25,10 @@ static PyObject *generator_new(PyTypeObject *type, PyObject *args, PyObject *kwa
     if (device_from_object(which, &device) != 0) {
         return NULL;
     }
+    if (device == MT_META) {
+        PyErr_SetString(PyExc_RuntimeError, "META device type not an accelerator.");
+        return NULL;
+    }
     generator_object *self = (generator_object *)type->tp_alloc(type, 0);
     if (self == NULL) {
         return NULL;

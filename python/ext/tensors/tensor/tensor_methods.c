@@ -241,7 +241,7 @@ static PyObject *to_npu(PyObject *self, PyObject *args, PyObject *kwargs)
     if (which != Py_None && device_from_object(which, &device) != 0) {
         return NULL;
     }
-    if (device < MT_NPU) {
+    if (device < MT_NPU || device == MT_META) {
         PyErr_Format(PyExc_RuntimeError, "Invalid device, must be npu device, not %S", which);
         return NULL;
     }
@@ -290,7 +290,7 @@ static PyObject *record_stream(PyObject *self, PyObject *object)
     if (stream_given(object, "record_stream", &stream) != 0) {
         return NULL;
     }
-    if (mt_tensor_device(tensor_of(self)) < MT_NPU) {
+    if (mt_tensor_device(tensor_of(self)) >> 8 != MT_DEVICE_TYPE_NPU) {
         PyErr_SetString(PyExc_NotImplementedError,
                         "Could not run 'aten::record_stream' with arguments from the 'CPU' "
                         "backend: memory of the host has no streams");

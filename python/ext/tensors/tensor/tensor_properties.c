@@ -65,7 +65,12 @@ static PyObject *get_layout(PyObject *Py_UNUSED(self), void *Py_UNUSED(context))
 
 static PyObject *get_is_npu(PyObject *self, void *Py_UNUSED(context))
 {
-    return PyBool_FromLong(mt_tensor_device(tensor_of(self)) >= MT_NPU);
+    return PyBool_FromLong(mt_tensor_device(tensor_of(self)) >> 8 == MT_DEVICE_TYPE_NPU);
+}
+
+static PyObject *get_is_meta(PyObject *self, void *Py_UNUSED(context))
+{
+    return PyBool_FromLong(mt_tensor_device(tensor_of(self)) == MT_META);
 }
 
 static PyObject *get_is_cpu(PyObject *self, void *Py_UNUSED(context))
@@ -252,7 +257,7 @@ PyGetSetDef tensor_properties[] = {
     {"is_cpu", get_is_cpu, NULL, "Whether it is on the host.", NULL},
     {"is_sparse", get_false, NULL, "False: there are none.", NULL},
     {"is_quantized", get_false, NULL, "False: there are none.", NULL},
-    {"is_meta", get_false, NULL, "False: there are none.", NULL},
+    {"is_meta", get_is_meta, NULL, "Whether it has a shape and a type, and no elements.", NULL},
     {"is_mps", get_false, NULL, "False: there are none.", NULL},
     {"is_xpu", get_false, NULL, "False: there are none.", NULL},
     {"is_xla", get_false, NULL, "False: there are none.", NULL},

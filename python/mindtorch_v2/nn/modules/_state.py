@@ -182,6 +182,11 @@ class StatefulModule:
                 f"shape in current model is {own.shape}."
             )
             return
+        if own.is_meta and not value.is_meta and not assign:
+            warnings.warn(
+                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current "
+                "model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary "
+                "to their corresponding key in the module instead of copying them in place?)", stacklevel=2)
         try:
             if not assign:
                 with torch.no_grad():

@@ -398,6 +398,11 @@ class Module(StatefulModule):
             )
 
         def convert(tensor):
+            if tensor.is_meta and device is not None and torch.device(device).type != "meta":
+                raise NotImplementedError(
+                    "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
+                    "torch.nn.Module.to() when moving module from meta to a different device."
+                )
             wanted = dtype if tensor.is_floating_point() else None
             if wanted is None and device is None:
                 return tensor

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.nn.utils: gradients clipped, parameters as one vector or computed from others, packed sequences."""
 
-from . import fusion, parametrizations, parametrize, rnn
+from . import fusion, parametrizations, parametrize, rnn, stateless
 from ._weight_hooks import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
 from .clip_grad import (
     clip_grad_norm,
@@ -12,10 +12,11 @@ from .clip_grad import (
 )
 from .convert_parameters import parameters_to_vector, vector_to_parameters
 from .fusion import fuse_conv_bn_eval, fuse_conv_bn_weights, fuse_linear_bn_eval, fuse_linear_bn_weights
+from .init import skip_init
 
 __all__ = [
     "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "fuse_conv_bn_eval",
     "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights", "fusion", "get_total_norm",
     "parameters_to_vector", "parametrizations", "parametrize", "remove_spectral_norm", "remove_weight_norm", "rnn",
-    "spectral_norm", "vector_to_parameters", "weight_norm",
+    "skip_init", "spectral_norm", "stateless", "vector_to_parameters", "weight_norm",
 ]  # fmt: skip

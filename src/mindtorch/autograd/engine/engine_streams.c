@@ -75,7 +75,7 @@ static int carry(mt_tensor *grad, uint32_t later)
 
 int mt__engine_streams_hand(mt__engine_streams *streams, mt_tensor *grad, const mt_node *next)
 {
-    if (grad->device == MT_CPU) {
+    if (!mt__is_accelerator(grad->device)) {
         return MT_OK;
     }
     uint32_t device = mt__device_index(grad->device);
@@ -87,7 +87,7 @@ int mt__engine_streams_hand(mt__engine_streams *streams, mt_tensor *grad, const 
 
 int mt__engine_streams_give(mt__engine_streams *streams, mt_tensor *grad)
 {
-    return grad == NULL || grad->device == MT_CPU
+    return grad == NULL || !mt__is_accelerator(grad->device)
                ? MT_OK
                : carry(grad, streams->callers[mt__device_index(grad->device)]);
 }

@@ -60,7 +60,7 @@ mt_device mt__node_device(const mt_node *node)
 {
     const mt__packed_meta *meta = (const mt__packed_meta *)(const void *)node->metas;
     for (uint32_t i = 0; i < node->n_inputs + node->n_outputs; i++) {
-        if (i >= node->n_inputs && meta->device > MT_CPU) {
+        if (i >= node->n_inputs && mt__is_accelerator(meta->device)) {
             return meta->device;
         }
         meta = mt__packed_next(meta);

@@ -6,6 +6,8 @@
 #ifndef MINDTORCH_CORE_DEVICE_BACKENDS_H
 #define MINDTORCH_CORE_DEVICE_BACKENDS_H
 
+#include "base/compiler.h"
+
 #include <mindtorch/backend.h>
 
 enum {
@@ -17,6 +19,12 @@ const mt_backend *mt__backend_of(mt_device device);
 
 /* MT_ERUNTIME: there is no such device; the message names it. */
 int mt__device_check(const char *op, mt_device device);
+
+/* The same for a place where tensors can be made: MT_META too, which no backend serves. */
+MT_INLINE int mt__place_check(const char *op, mt_device device)
+{
+    return device == MT_META ? MT_OK : mt__device_check(op, device);
+}
 
 /* The src/backends/cpu table. */
 const mt_backend *mt__cpu_backend(void);
@@ -31,6 +39,11 @@ const char *mt__backend_trouble(void);
 static inline mt_device_type mt__device_type(mt_device device)
 {
     return (mt_device_type)(device >> 8);
+}
+
+static inline bool mt__is_accelerator(mt_device device)
+{
+    return mt__device_type(device) == MT_DEVICE_TYPE_NPU;
 }
 
 static inline uint32_t mt__device_index(mt_device device)

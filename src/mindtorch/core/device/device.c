@@ -22,6 +22,7 @@ static const struct device_word {
     {"cpu", MT_DEVICE_TYPE_CPU},
     {"npu", MT_DEVICE_TYPE_NPU},
     {"cuda", MT_DEVICE_TYPE_NPU}, /* torch's word for the accelerator */
+    {"meta", MT_DEVICE_TYPE_META},
 };
 
 static pthread_once_t names_once = PTHREAD_ONCE_INIT;
@@ -38,6 +39,9 @@ const char *mt_device_name(mt_device device)
 {
     if (device == MT_CPU) {
         return "cpu";
+    }
+    if (device == MT_META) {
+        return "meta";
     }
     if (device == MT_DEVICE_NONE) {
         return "none";
@@ -83,15 +87,16 @@ mt_status mt_device_parse(const char *text, mt_device *device)
         }
     }
     if (word == NULL) {
-        return mtb_fail(MT_ERUNTIME,
-                        "Expected one of cpu, npu, cuda device type at start of device string: "
-                        "%.100s",
-                        text);
+        return mtb_fail(
+            MT_ERUNTIME,
+            "Expected one of cpu, npu, cuda, meta device type at start of device string: "
+            "%.100s",
+            text);
     }
     int index = colon != NULL                      ? parse_index(colon + 1)
                 : word->type == MT_DEVICE_TYPE_NPU ? (int)mt__thread.device
                                                    : 0;
-    if (index < 0 || (word->type == MT_DEVICE_TYPE_CPU && index != 0)) {
+    if (index < 0 || (word->type != MT_DEVICE_TYPE_NPU && index != 0)) {
         return mtb_fail(MT_ERUNTIME, "Invalid device string: '%.100s'", text);
     }
     *device = (mt_device)((int)word->type << 8 | index);

@@ -24,6 +24,9 @@ MT_INLINE mt_kernel_fn *kernel_of(const mt_backend *backend, const mt_kernel_cal
 
 static MT_NOINLINE int launch_far(mt_device device, mt_kernel_call *call)
 {
+    if (device == MT_META) {
+        return MT_OK; /* the results are there, and have no elements */
+    }
     const mt_backend *backend = mt__backend_of(device);
     if (MT_UNLIKELY(backend == NULL)) {
         return mt__device_check(mt_kernel_name((mt_kernel)call->kernel), device);
@@ -54,9 +57,17 @@ int mt__launch(mt_device device, mt_kernel_call *call)
     return run(host->context, NULL, call);
 }
 
+static MT_COLD int refuse_meta(void)
+{
+    return mtb_fail(MT_ENOTSUP, "Cannot copy out of meta tensor; no data!");
+}
+
 /* `call` has all fields but those that are the same for every copy. */
 static int copy(mt_device device, mt_copy_call *call)
 {
+    if (MT_UNLIKELY(device == MT_META)) {
+        return call->kind == MT_COPY_TO_DEVICE ? MT_OK : refuse_meta();
+    }
     const mt_backend *backend = mt__backend_of(device);
     if (MT_UNLIKELY(backend == NULL)) {
         return mt__device_check("copy", device);
@@ -103,8 +114,11 @@ int mt__copy_peer(mt_device to_device, void *to, mt_device from_device, const vo
                          .to = to,
                          .from = from,
                          .bytes = bytes};
-    if (bytes == 0) {
+    if (bytes == 0 || to_device == MT_META) {
         return MT_OK;
+    }
+    if (from_device == MT_META) {
+        return refuse_meta();
     }
     mt_stream *source;
     mt_stream *target;
@@ -117,6 +131,9 @@ int mt__copy_peer(mt_device to_device, void *to, mt_device from_device, const vo
 
 int mt__set_bytes(mt_device device, void *to, uint8_t value, size_t bytes)
 {
+    if (device == MT_META) {
+        return MT_OK;
+    }
     const mt_backend *backend = mt__backend_of(device);
     if (MT_UNLIKELY(backend == NULL)) {
         return mt__device_check("set", device);

@@ -193,6 +193,9 @@ static MT_NOINLINE int take_slow(mt_device device, uint64_t bytes, uint32_t bloc
                                  uint32_t *key)
 {
     uint32_t taken;
+    if (device == MT_META) {
+        return MT_OK; /* NULL, which is never given back */
+    }
     if (mt__device_index(device) >= MT_DEVICES) {
         return mt__device_check("allocate", device);
     }
@@ -222,6 +225,9 @@ static MT_NOINLINE int take_slow(mt_device device, uint64_t bytes, uint32_t bloc
 /* Refused without calling a backend; the device may be invalid. */
 static MT_COLD int refuse_early(mt_device device, uint64_t bytes)
 {
+    if (device == MT_META) {
+        return MT_OK;
+    }
     MT_TRY(mt__device_check("allocate", device));
     mt__device_memory *memory = memory_of(device);
     return memory != NULL ? refuse(device, memory, bytes) : refuse_tables(device);

@@ -47,6 +47,12 @@ static inline mt__storage *mt__storage_owner(mt__storage *storage)
     return storage->unusual == MT_STORAGE_ALIAS ? storage->free_context : storage;
 }
 
+/* Whether two storages have the same bytes, or would have them on the device meta. */
+static inline bool mt__storage_same(mt__storage *a, mt__storage *b)
+{
+    return a->data == b->data && (a->data != NULL || mt__storage_owner(a) == mt__storage_owner(b));
+}
+
 /* Whether the bytes may be in use by something that holds no reference. Partner: the store in
  * mt__storage_used(). */
 static inline bool mt__storage_is_borrowed(const mt__storage *storage)

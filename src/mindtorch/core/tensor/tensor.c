@@ -101,7 +101,7 @@ int mt__tensor_new(const char *op, mt_dtype dtype, mt_device device, const mt__s
 {
     if (MT_UNLIKELY(device != MT_CPU)) {
         *out = NULL;
-        MT_TRY(mt__device_check(op, device));
+        MT_TRY(mt__place_check(op, device));
     }
     return make_contiguous(op, dtype, device, shape->sizes, shape->n_dims, out);
 }

@@ -112,7 +112,7 @@ int mt__run__to_copy(mt__call *call)
     mt_tensor *self = call->args[0].of.tensor;
     mt_dtype dtype = mt__arg_dtype(call, 1);
     if (call->args[2].kind == MT_KIND_DEVICE) {
-        MT_TRY(mt__device_check(mt__op_name(call), (mt_device)mt__arg_int(call, 2)));
+        MT_TRY(mt__place_check(mt__op_name(call), (mt_device)mt__arg_int(call, 2)));
         call->device = (mt_device)mt__arg_int(call, 2);
     }
     dtype = dtype == MT_DTYPE_NONE ? (mt_dtype)self->dtype : dtype;
@@ -173,5 +173,8 @@ int mt__run__local_scalar_dense(mt__call *call)
 
 int mt__run_item(mt__call *call)
 {
+    if (call->device == MT_META) {
+        return mtb_fail(MT_ERUNTIME, "Tensor.item() cannot be called on meta tensors");
+    }
     return mt__local_scalar_dense(call->args[0].of.tensor, &call->results[0]);
 }

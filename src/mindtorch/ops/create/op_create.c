@@ -97,7 +97,7 @@ static int new_like(mt__call *call, mt_tensor **out)
     mt_tensor *self = call->args[0].of.tensor;
     const mt_value *device = &call->args[call->row->n_params - 1];
     if (device->kind == MT_KIND_DEVICE) {
-        MT_TRY(mt__device_check(mt__op_name(call), (mt_device)device->of.integer));
+        MT_TRY(mt__place_check(mt__op_name(call), (mt_device)device->of.integer));
         call->device = (mt_device)device->of.integer;
     }
     mt__shape shape = mt__tensor_shape(self);

@@ -414,7 +414,7 @@ int mt__run_one_hot(mt__call *call)
     if (self->numel == 0 && classes <= 0) {
         return mtb_fail(MT_ERUNTIME, "Can not infer total number of classes from empty tensor.");
     }
-    if (self->numel > 0) {
+    if (self->numel > 0 && (self->device != MT_META || classes < 0)) {
         MT_TRY(bound_of(call, self, mt_min, &lowest));
         MT_TRY(bound_of(call, self, mt_max, &highest));
     }

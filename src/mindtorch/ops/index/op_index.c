@@ -352,14 +352,14 @@ int mt__run_index_put(mt__call *call)
     }
     for (uint32_t i = 0; i < plan.n; i++) {
         mt_tensor *index = plan.tensors[i];
-        if (index->storage->data == out->storage->data) {
+        if (mt__storage_same(index->storage, out->storage)) {
             MT_TRY(mt__apart_from(call, out, index, &plan.tensors[i]));
             index = plan.tensors[i];
             mt__shape_expand_strides(index->sizes, index->strides, index->n_dims, &plan.shape,
                                      plan.strides[i]);
         }
     }
-    if (values->storage->data == out->storage->data) {
+    if (mt__storage_same(values->storage, out->storage)) {
         MT_TRY(mt__apart_from(call, out, values, &values));
         MT_TRY(expand_values(&plan, values, strides));
     }

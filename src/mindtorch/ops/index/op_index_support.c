@@ -57,7 +57,7 @@ int mt__written_result(mt__call *call, mt_tensor **out)
 int mt__apart_from(mt__call *call, mt_tensor *written, mt_tensor *tensor, mt_tensor **out)
 {
     *out = tensor;
-    if (tensor->storage->data != written->storage->data) {
+    if (!mt__storage_same(tensor->storage, written->storage)) {
         return 0;
     }
     mt__shape shape = mt__tensor_shape(tensor);

@@ -72,8 +72,8 @@ static bool same_view(const mt_tensor *a, const mt_tensor *b)
 
 bool mt__overlaps_badly(const mt_tensor *out, const mt_tensor *in)
 {
-    if (out->storage->data != in->storage->data || out == in || out->numel == 0 || in->numel == 0 ||
-        same_view(out, in)) {
+    if (!mt__storage_same(out->storage, in->storage) || out == in || out->numel == 0 ||
+        in->numel == 0 || same_view(out, in)) {
         return false;
     }
     int64_t a = 0;

@@ -110,7 +110,7 @@ TEST(device_names)
     check_parse(NULL, MT_ERUNTIME, MT_DEVICE_NONE);
     check_parse("foo", MT_ERUNTIME, MT_DEVICE_NONE);
     CHECK_EQ_STR(mt_last_error()->message,
-                 "Expected one of cpu, npu, cuda device type at start of device string: foo");
+                 "Expected one of cpu, npu, cuda, meta device type at start of device string: foo");
     CHECK_EQ_STR(mt_device_name(MT_CPU), "cpu");
     CHECK_EQ_STR(mt_device_name(MT_NPU + 12), "npu:12");
     CHECK(mt_device_name(-5) != NULL);

@@ -5,6 +5,8 @@
 #include "harness/mt_test.h"
 #include "mindtorch/core/tensor/tensor_impl.h"
 
+#include <mindtorch/ops.h>
+
 #include <pthread.h>
 #include <string.h>
 
@@ -248,4 +250,31 @@ TEST(tensor_ids_are_never_given_twice)
             }
         }
     }
+}
+
+TEST(meta_tensors_have_no_elements)
+{
+    mt_device device = MT_CPU;
+    REQUIRE_OK(mt_device_parse("meta", &device));
+    CHECK_EQ_I64(device, MT_META);
+    CHECK_EQ_STR(mt_device_name(device), "meta");
+    CHECK_EQ_I64(mt_device_parse("meta:1", &device), MT_ERUNTIME);
+    const int64_t sizes[] = {INT64_C(1) << 20, INT64_C(1) << 20};
+    mt_tensor *large = NULL;
+    mt_tensor *sum = NULL;
+    REQUIRE_OK(mt_ones_with(sizes, 2, MT_DTYPE_F64, MT_META, &large));
+    REQUIRE_OK(mt_sum(large, (const int64_t[]){0}, 1, false, &sum));
+    CHECK_EQ_I64(mt_tensor_device(sum), MT_META);
+    CHECK_EQ_I64(mt_tensor_numel(sum), sizes[1]);
+    CHECK(mt_tensor_data(sum) == NULL);
+    CHECK_EQ_U64(mt_tensor_storage_bytes(large), UINT64_C(1) << 43);
+    mt_tensor *host = NULL;
+    CHECK_EQ_I64(mt_to_with(sum, MT_DTYPE_NONE, MT_CPU, false, false, &host), MT_ENOTSUP);
+    CHECK_EQ_STR(mt_last_error()->message, "Cannot copy out of meta tensor; no data!");
+    CHECK(host == NULL);
+    double number = 0;
+    CHECK_EQ_I64(mt_tensor_read(sum, &number, sizeof number), MT_EVALUE);
+    CHECK_EQ_I64(mt_device_synchronize(MT_META), MT_ERUNTIME); /* no device to wait for */
+    mt_tensor_release(large);
+    mt_tensor_release(sum);
 }
