@@ -20,7 +20,7 @@ enum {
     FORMAT_AVERAGES = MTPROF_EXPORT_COUNT
 };
 
-static const char *const flavors[] = {"torch", "mindtorch", NULL};
+static const char *const flavors[] = {"torch", "mindtorch", "lean", NULL};
 
 typedef struct export_settings {
     cli_common common;
@@ -46,7 +46,7 @@ static const cli_option options[] = {
      .type = CLI_CHOICE,
      .value = "FLAVOR",
      .choices = flavors,
-     .help = "chrome: torch (default) or mindtorch",
+     .help = "chrome: torch (default), mindtorch, or lean: torch's args alone",
      .offset = AT(flavor)},
     {.name = "split",
      .type = CLI_SIZE,

@@ -40,8 +40,11 @@ enum mtprof_export_format {
 
 enum mtprof_flavor {
     MTPROF_FLAVOR_TORCH = 0,
-    MTPROF_FLAVOR_MINDTORCH = 1 /**< categories op, scope, runtime, metadata; a runtime event for
-                                     every op */
+    MTPROF_FLAVOR_MINDTORCH = 1, /**< categories op, scope, runtime, metadata; a runtime event for
+                                      every op */
+    MTPROF_FLAVOR_LEAN = 2 /**< torch's, without the lower-case args that repeat what torch's say
+                                (correlation_id, runtime_name, runtime_tid, device_type,
+                                input_shapes, stack, *_memory_allocated_delta) */
 };
 
 /** What an export had to change. Set struct_size. */

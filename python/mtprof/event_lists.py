@@ -21,12 +21,12 @@ _NO_ROWS = -2
 _SHOWN = 8  # items that repr() names
 
 
-def flavor_of(flavor):
-    """"torch" or "mindtorch": the argument, or what MINDTORCH_PROFILER_FLAVOR says."""
+def flavor_of(flavor, default=None):
+    """"torch", "mindtorch" or "lean": the argument, what MINDTORCH_PROFILER_FLAVOR says, or the default."""
     if flavor is None:
-        flavor = os.environ.get("MINDTORCH_PROFILER_FLAVOR") or "torch"
-    if not isinstance(flavor, str) or flavor.lower() not in ("torch", "mindtorch"):
-        raise ValueError(f"flavor must be 'torch' or 'mindtorch', not {flavor!r}")
+        flavor = os.environ.get("MINDTORCH_PROFILER_FLAVOR") or default or "torch"
+    if not isinstance(flavor, str) or flavor.lower() not in ("torch", "mindtorch", "lean"):
+        raise ValueError(f"flavor must be 'torch', 'mindtorch' or 'lean', not {flavor!r}")
     return flavor.lower()
 
 
@@ -228,7 +228,7 @@ class EventList(list):
                    "max_shapes_column_width": _width("max_shapes_column_width", max_shapes_column_width),
                    "time_unit": time_unit if time_unit in ("s", "ms", "us") else None,
                    **_fitted(width),
-                   "mindtorch": flavor_of(flavor if flavor is not None else self._flavor) == "mindtorch"}
+                   "mindtorch": flavor_of(flavor, self._flavor) == "mindtorch"}
         if self._is_whole() and (sort_by is None or not hasattr(list, sort_by)):
             return self._model.table(sort_by, options)
         return self._item_table(sort_by, options)
@@ -250,7 +250,7 @@ class EventList(list):
         """Events: torch's short array of spans. Rows: {"traceEvents": […]}, a span a row."""
         if self._is_rows():
             device = self._use_device
-            mindtorch = flavor_of(self._flavor) == "mindtorch"
+            mindtorch = flavor_of(None, self._flavor) == "mindtorch"
             _mtprof.rows_export(self, path, device.upper() if device else None, mindtorch)
         else:
             write_file(path, self._spans())

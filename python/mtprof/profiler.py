@@ -213,6 +213,7 @@ class _KinetoProfile(_mtprof.Profile):
         return self.custom_trace_id_callback()
 
     _unwritten = None
+    _flavor = None    # of exports, where neither the call nor the environment says it
 
     def _write_execution_trace(self):
         """The observer's file, once its window has closed."""
@@ -322,7 +323,7 @@ class _KinetoProfile(_mtprof.Profile):
         results = Results(models, use_device=device, record_shapes=bool(self.record_shapes),
                           profile_memory=bool(self.profile_memory), with_stack=bool(self.with_stack),
                           with_flops=bool(self.with_flops), with_modules=bool(self.with_modules),
-                          reason=self._reason_maker())
+                          reason=self._reason_maker(), flavor=self._flavor)
         if window.results == _READY and not fresh:
             self._kept = (of, results)
             self._metadata_added = False

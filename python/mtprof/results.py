@@ -271,7 +271,7 @@ class Results:
     def export_chrome_trace(self, path: _Path, flavor: str | None = None,
                             progress: _Progress | None = None) -> None:
         """kineto's JSON, gzipped where the path ends in .gz."""
-        flavor = flavor_of(flavor if flavor is not None else self._flavor)
+        flavor = flavor_of(flavor, self._flavor)
         self._latest().export("chrome", path, flavor=flavor, progress=progress)
 
     def export_stacks(self, path: _Path, metric: str = "self_cpu_time_total") -> None:

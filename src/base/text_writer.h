@@ -204,8 +204,8 @@ void mtb_write_json(mtb_writer *writer, const char *bytes, size_t length);
 /* The same without the quotes. */
 void mtb_write_json_inner(mtb_writer *writer, const char *bytes, size_t length);
 
-/* Another member of a JSON object, `, "key": value`. The key is a literal that needs no escapes. */
-#define mtb_write_member(writer, key) mtb_write_literal((writer), ", \"" key "\": ")
+/* Another member of a JSON object, `,"key":value`. The key is a literal that needs no escapes. */
+#define mtb_write_member(writer, key) mtb_write_literal((writer), ",\"" key "\":")
 #define mtb_write_member_u64(writer, key, value) \
     (mtb_write_member(writer, key), mtb_write_u64((writer), (value)))
 #define mtb_write_member_i64(writer, key, value) \

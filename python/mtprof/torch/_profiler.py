@@ -43,6 +43,7 @@ class _OfTorch:
     """What a profile does for this host, before and after a window."""
 
     _enabled_torch = False
+    _flavor = "lean"
 
     def __init__(self, **arguments):
         arguments["experimental_config"] = _config(arguments.get("experimental_config"))

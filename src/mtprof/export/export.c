@@ -261,8 +261,8 @@ static void drop_parts(struct mtprof__export_parts *parts)
 
 static int check_options(const mtprof_export_options *options)
 {
-    if (options->flavor > MTPROF_FLAVOR_MINDTORCH) {
-        return mtb_fail(MTPROF_EINVAL, "export: no flavor %u; 0 is torch, 1 is mindtorch",
+    if (options->flavor > MTPROF_FLAVOR_LEAN) {
+        return mtb_fail(MTPROF_EINVAL, "export: no flavor %u; 0 is torch, 1 mindtorch, 2 lean",
                         options->flavor);
     }
     if (options->gzip_level > GZIP_LEVEL_MOST) {

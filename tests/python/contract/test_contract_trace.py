@@ -144,7 +144,7 @@ class Time(ContractTest):
         prof.export_chrome_trace(self.path("t.json"))
         with open(self.path("t.json"), encoding="utf-8") as file:
             text = file.read()
-        numbers = re.findall(r'"(?:ts|dur)": ([^,}]+)', text)
+        numbers = re.findall(r'"(?:ts|dur)":([^,}]+)', text)
         self.assertGreater(len(numbers), 50)
         self.assertEqual([n for n in numbers if not re.fullmatch(r"\d+\.\d{3}", n)], [])
 

@@ -220,7 +220,7 @@ class Traces(ResultsTest):
         self.addCleanup(os.environ.pop, "MINDTORCH_PROFILER_FLAVOR")
         self.assertIn("Total(us)", rows.table())
         self.assertNotIn("Total(us)", rows.table(flavor="torch"))
-        with self.assertRaisesRegex(ValueError, "flavor must be 'torch' or 'mindtorch', not 'other'"):
+        with self.assertRaisesRegex(ValueError, "flavor must be 'torch', 'mindtorch' or 'lean', not 'other'"):
             rows.table(flavor="other")
 
     def test_device_times_without_a_device(self):

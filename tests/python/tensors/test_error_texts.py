@@ -63,7 +63,7 @@ class Texts(ResultsTest):
                 (rows.table, {"row_limit": "x"}, TypeError, "row_limit must be a number of rows.* not 'x'"),
                 (rows.table, {"max_name_column_width": "x"}, TypeError, "max_name_column_width must be .* not 'x'"),
                 (rows.table, {"header": 3}, TypeError, "header must be a str, or None, not 3"),
-                (rows.table, {"flavor": 3}, ValueError, "'torch' or 'mindtorch', not 3"),
+                (rows.table, {"flavor": 3}, ValueError, "'torch', 'mindtorch' or 'lean', not 3"),
                 (rows.columns, {}, TypeError, r"recorded events of one trace, not rows .* to_pandas\(\) takes any"),
                 (EventList([FunctionEvent(1, "a", 0, 0, 1)]).columns, {}, TypeError, "not events made by hand"),
                 (rows[0].add, {"other": 3}, AssertionError, "Expected other to be a FunctionEvent.* not 3"),

@@ -136,10 +136,13 @@ PyObject *model_export(model_object *self, PyObject *args, PyObject *keywords)
     PyObject *result = NULL;
     if (flavor != NULL && PyOS_stricmp(flavor, "mindtorch") == 0) {
         options.flavor = MTPROF_FLAVOR_MINDTORCH;
+    } else if (flavor != NULL && PyOS_stricmp(flavor, "lean") == 0) {
+        options.flavor = MTPROF_FLAVOR_LEAN;
     }
     if (flavor != NULL && options.flavor == 0 && *flavor != '\0' &&
         PyOS_stricmp(flavor, "torch") != 0) {
-        PyErr_Format(PyExc_ValueError, "flavor must be 'torch' or 'mindtorch', not '%s'", flavor);
+        PyErr_Format(PyExc_ValueError, "flavor must be 'torch', 'mindtorch' or 'lean', not '%s'",
+                     flavor);
     } else {
         result = export_file(self->model, format, PyBytes_AS_STRING(path), &options);
     }

@@ -14,20 +14,23 @@ enum {
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
 /* Strides are left out where tensors came without any: they were not recorded. */
-static void write_inputs(mtb_writer *writer, const mtprof__inputs_view *view, uint32_t facts)
+static void write_inputs(mtb_writer *writer, const mtprof__inputs_view *view, uint32_t facts,
+                         bool lean)
 {
-    mtb_write_literal(writer, ", \"Concrete Inputs\": ");
+    mtb_write_literal(writer, ",\"Concrete Inputs\":");
     mtprof__write_concrete_inputs(writer, view);
-    mtb_write_literal(writer, ", \"Input type\": ");
+    mtb_write_literal(writer, ",\"Input type\":");
     mtprof__write_input_types(writer, view);
     if ((facts & MTPROF__INPUTS_STRIDES) != 0 || (facts & MTPROF__INPUTS_TENSORS) == 0) {
-        mtb_write_literal(writer, ", \"Input Strides\": ");
+        mtb_write_literal(writer, ",\"Input Strides\":");
         mtprof__write_input_strides(writer, view);
     }
-    mtb_write_literal(writer, ", \"Input Dims\": ");
+    mtb_write_literal(writer, ",\"Input Dims\":");
     mtprof__write_input_dims(writer, view);
-    mtb_write_literal(writer, ", \"input_shapes\": ");
-    mtprof__write_input_shapes(writer, view);
+    if (!lean) {
+        mtb_write_literal(writer, ",\"input_shapes\":");
+        mtprof__write_input_shapes(writer, view);
+    }
 }
 
 MT_NOINLINE const mtprof__inputs_slot *mtprof__chrome_inputs_keep(mtprof__chrome *chrome,
@@ -40,7 +43,7 @@ MT_NOINLINE const mtprof__inputs_slot *mtprof__chrome_inputs_keep(mtprof__chrome
     mtprof__inputs_slot *slot = mtprof__chrome_inputs_slot(chrome, payload->inputs);
     slot->key = 0;
     slot->facts = mtprof__inputs_facts(view.words, view.n_words);
-    write_inputs(mtprof__chrome_scratch(chrome), &view, slot->facts);
+    write_inputs(mtprof__chrome_scratch(chrome), &view, slot->facts, chrome->lean);
     if (!mtprof__chrome_keep(chrome, &slot->text, MTPROF__PIECE_MOST)) {
         return NULL;
     }
@@ -54,18 +57,18 @@ uint32_t mtprof__chrome_inputs_write(mtprof__chrome *chrome, const mtprof__paylo
 {
     const mtprof__inputs_view view = mtprof__inputs_of(chrome->model, payload);
     uint32_t facts = mtprof__inputs_facts(view.words, view.n_words);
-    write_inputs(chrome->writer, &view, facts);
+    write_inputs(chrome->writer, &view, facts, chrome->lean);
     return facts;
 }
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
-/* torch's text, innermost first with ";" after each, and the same as our list. */
+/* torch's text, innermost first with ";" after each, and, if not lean, the same as our list. */
 static void write_stack_text(mtb_writer *writer, const mtprof__chrome *chrome, uint32_t node)
 {
     mtprof_frame frame;
     uint32_t parent = 0;
-    mtb_write_literal(writer, ", \"Call stack\": \"");
+    mtb_write_literal(writer, ",\"Call stack\":\"");
     for (uint32_t i = 0, at = node; i < MTPROF__STACK_FRAMES; i++, at = parent) {
         if (at == 0 || !mtprof_model_stack(chrome->model, at, &parent, &frame)) {
             break;
@@ -73,12 +76,16 @@ static void write_stack_text(mtb_writer *writer, const mtprof__chrome *chrome, u
         mtprof__frame_write_json(writer, &frame);
         mtb_write_literal(writer, ";");
     }
-    mtb_write_literal(writer, "\", \"stack\": [");
+    if (chrome->lean) {
+        mtb_write_literal(writer, "\"");
+        return;
+    }
+    mtb_write_literal(writer, "\",\"stack\":[");
     for (uint32_t i = 0, at = node; i < MTPROF__STACK_FRAMES; i++, at = parent) {
         if (at == 0 || !mtprof_model_stack(chrome->model, at, &parent, &frame)) {
             break;
         }
-        mtb_write_text(writer, i > 0 ? ", \"" : "\"");
+        mtb_write_text(writer, i > 0 ? ",\"" : "\"");
         mtprof__frame_write_json(writer, &frame);
         mtb_write_literal(writer, "\"");
     }
@@ -151,9 +158,9 @@ void mtprof__chrome_metadata(mtprof__chrome *chrome, const mtprof__payload *payl
             skip = mtprof__text_same(payload->metadata[j].key, item->key);
         }
         if (!skip) {
-            mtb_write_literal(writer, ", ");
+            mtb_write_literal(writer, ",");
             mtb_write_json(writer, item->key.bytes, item->key.length);
-            mtb_write_literal(writer, ": ");
+            mtb_write_literal(writer, ":");
             mtprof_metadatum copy = *item;
             copy.is_json = item->is_json != 0 || is_list(item);
             mtprof__json_write_metadatum(writer, &copy);
@@ -188,9 +195,10 @@ static void write_memory(mtprof__chrome *chrome, const mtprof__payload *payload)
         bool there;
         const char *name;
         int64_t value;
-    } items[] = {{before, "_memory_allocated_before\": ", payload->memory_before},
-                 {after, "_memory_allocated_after\": ", payload->memory_after},
-                 {before && after && !overflow, "_memory_allocated_delta\": ", delta}};
+    } items[] = {
+        {before, "_memory_allocated_before\":", payload->memory_before},
+        {after, "_memory_allocated_after\":", payload->memory_after},
+        {before && after && !overflow && !chrome->lean, "_memory_allocated_delta\":", delta}};
     mtprof_device device = {{"cpu", 3}, -1};
     (void)mtprof_model_device(chrome->model, payload->memory_device, &device);
     char type[16] = "device";
@@ -200,7 +208,7 @@ static void write_memory(mtprof__chrome *chrome, const mtprof__payload *payload)
     }
     for (size_t i = 0; i < MT_COUNT(items); i++) {
         if (items[i].there) {
-            mtb_write_literal(writer, ", \"");
+            mtb_write_literal(writer, ",\"");
             mtb_write_json_inner(writer, type, strlen(type));
             mtb_write_text(writer, items[i].name);
             mtb_write_i64(writer, items[i].value);
@@ -242,7 +250,7 @@ void mtprof__chrome_recorded(mtprof__chrome *chrome, const mtprof__event *event)
 {
     int64_t start = mtprof__chrome_since_base(chrome, event->start_ns);
     int64_t end = mtprof__chrome_since_base(chrome, event->end_ns);
-    mtb_write_literal(chrome->writer, ", \"recorded_ts\": ");
+    mtb_write_literal(chrome->writer, ",\"recorded_ts\":");
     mtprof__chrome_write_ns(chrome, start);
     mtb_write_member_thousandths(chrome->writer, "recorded_dur", end > start ? end - start : 0);
 }
@@ -261,7 +269,7 @@ void mtprof__chrome_extras(mtprof__chrome *chrome, const mtprof__event *event, u
     }
     if ((event->flags & (MTPROF_EVENT_FLAG_ASYNC | MTPROF_EVENT_FLAG_OVERLAP)) != 0) {
         keys |= MTPROF__KEY_BIT(ASYNC);
-        mtb_write_literal(writer, ", \"async\": 1");
+        mtb_write_literal(writer, ",\"async\":1");
     }
     if (mtprof__chrome_is_moved(event)) {
         keys |= MTPROF__KEY_BIT(RECORDED_TS) | MTPROF__KEY_BIT(RECORDED_DUR);
@@ -269,7 +277,7 @@ void mtprof__chrome_extras(mtprof__chrome *chrome, const mtprof__event *event, u
     }
     if ((event->flags & MTPROF_EVENT_FLAG_TRUNCATED) != 0) {
         keys |= MTPROF__KEY_BIT(TRUNCATED);
-        mtb_write_literal(writer, ", \"truncated\": 1");
+        mtb_write_literal(writer, ",\"truncated\":1");
     }
     if (payload == NULL) {
         return;

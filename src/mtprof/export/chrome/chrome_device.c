@@ -33,19 +33,19 @@ void mtprof__chrome_flow(mtprof__chrome *chrome, char phase, const char *name, u
     mtb_writer *writer = chrome->writer;
     const mtprof__chrome_track *track = mtprof__chrome_track_of(chrome, track_number);
     char *at = mtb_writer_room(writer, 512);
-    at = MTPROF__PUT(at, "{\"ph\": \"");
+    at = MTPROF__PUT(at, "{\"ph\":\"");
     *at++ = phase;
-    at = MTPROF__PUT(at, "\", \"id\": ");
+    at = MTPROF__PUT(at, "\",\"id\":");
     at = mtb_put_u64(at, id);
-    at = MTPROF__PUT(at, ", ");
+    at = MTPROF__PUT(at, ",");
     at = mtprof__put_piece(at, &track->place);
     at = mtprof__chrome_put_ns(chrome, at, mtprof__chrome_since_base(chrome, trace_ns));
     mtb_writer_took(writer, at);
-    mtb_write_literal(writer, ", \"cat\": \"");
+    mtb_write_literal(writer, ",\"cat\":\"");
     mtb_write_text(writer, name);
-    mtb_write_literal(writer, "\", \"name\": \"");
+    mtb_write_literal(writer, "\",\"name\":\"");
     mtb_write_text(writer, name);
-    mtb_write_text(writer, phase == 'f' ? "\", \"bp\": \"e\"},\n" : "\"},\n");
+    mtb_write_text(writer, phase == 'f' ? "\",\"bp\":\"e\"},\n" : "\"},\n");
 }
 
 static bool moves_bytes(const mtprof__event *event)
@@ -62,17 +62,17 @@ static void write_device_args(mtprof__chrome *chrome, const mtprof__event *event
     mtprof_device device = {0};
     (void)mtprof_model_device(chrome->model, event->device, &device);
     if (event->owner != 0) {
-        mtb_write_literal(writer, "\"External id\": ");
+        mtb_write_literal(writer, "\"External id\":");
         mtb_write_u64(writer, event->owner);
-        mtb_write_literal(writer, ", ");
+        mtb_write_literal(writer, ",");
     }
     if (event->kind == MTPROF_EVENT_KIND_KERNEL && mtprof__chrome_find(event, "queued") == NULL) {
-        mtb_write_literal(writer, "\"queued\": 0, ");
+        mtb_write_literal(writer, "\"queued\":0,");
     }
-    mtb_write_literal(writer, "\"device\": ");
+    mtb_write_literal(writer, "\"device\":");
     mtb_write_i64(writer, device.index);
     if (mtprof__chrome_find(event, "context") == NULL) {
-        mtb_write_literal(writer, ", \"context\": 0");
+        mtb_write_literal(writer, ",\"context\":0");
     }
     mtb_write_member_u64(writer, "stream", event->queue);
     uint64_t keys = MTPROF__KEY_BIT(EXTERNAL_ID) | MTPROF__KEY_BIT(DEVICE) |
@@ -117,11 +117,11 @@ void mtprof__chrome_device_span(mtprof__chrome *chrome, const mtprof__event *eve
     char *at = mtb_writer_room(writer, 256);
     at = mtprof__put_piece(at, &track->place);
     at = mtprof__chrome_put_ns(chrome, at, start);
-    at = MTPROF__PUT(at, ", \"dur\": ");
+    at = MTPROF__PUT(at, ",\"dur\":");
     at = mtb_put_thousandths(at, end > start ? end - start : 0);
-    mtb_writer_took(writer, MTPROF__PUT(at, ", \"args\": {"));
+    mtb_writer_took(writer, MTPROF__PUT(at, ",\"args\":{"));
     if (annotation) {
-        mtb_write_literal(writer, "\"External id\": ");
+        mtb_write_literal(writer, "\"External id\":");
         mtb_write_u64(writer, event->owner);
         if (event->step >= 0) {
             mtb_write_member_i64(writer, "step", event->step);

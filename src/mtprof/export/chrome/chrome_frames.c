@@ -9,9 +9,9 @@
 
 static void write_ids(mtb_writer *writer, uint64_t id, uint64_t parent, int64_t module)
 {
-    mtb_write_literal(writer, "\"Python id\": ");
+    mtb_write_literal(writer, "\"Python id\":");
     mtb_write_u64(writer, id);
-    mtb_write_literal(writer, ", \"Python parent id\": ");
+    mtb_write_literal(writer, ",\"Python parent id\":");
     if (parent != 0) {
         mtb_write_u64(writer, parent);
     } else {
@@ -27,17 +27,17 @@ static void write_frame(mtprof__chrome *chrome, const mtprof__chrome_track *trac
 {
     mtb_writer *writer = chrome->writer;
     int64_t module = mtprof__frame_module(frame->frame.function);
-    mtb_write_literal(writer, "{\"ph\": \"X\", \"cat\": \"python_function\", \"name\": \"");
+    mtb_write_literal(writer, "{\"ph\":\"X\",\"cat\":\"python_function\",\"name\":\"");
     if (module >= 0) {
         mtb_write_json_inner(writer, frame->frame.function.bytes, frame->frame.function.length);
     } else {
         mtprof__frame_write_json(writer, &frame->frame);
     }
-    mtb_write_literal(writer, "\", ");
+    mtb_write_literal(writer, "\",");
     mtprof__chrome_write_times(chrome, track, frame->start_ns, end_ns);
-    mtb_write_literal(writer, ", \"args\": {");
+    mtb_write_literal(writer, ",\"args\":{");
     write_ids(writer, frame->id, frame->parent, module);
-    mtb_write_literal(writer, ", \"sampled\": 1}},\n");
+    mtb_write_literal(writer, ",\"sampled\":1}},\n");
 }
 
 static int close_frame(void *user, uint32_t number, const mtprof__open_frame *frame, int64_t end_ns,
@@ -76,14 +76,14 @@ static void write_function(mtprof__chrome *chrome, const mtprof__event *event,
     mtb_writer *writer = chrome->writer;
     mtprof__chrome_write_kept_head(chrome, event);
     mtprof__chrome_write_times(chrome, track, event->shown_start_ns, event->shown_end_ns);
-    mtb_write_literal(writer, ", \"args\": {");
+    mtb_write_literal(writer, ",\"args\":{");
     if (known->id != 0) {
         write_ids(writer, known->id, known->parent, mtprof__frame_module(event->name_text));
-        mtb_write_literal(writer, ", \"Python thread\": "); /* threads count from 0 there */
+        mtb_write_literal(writer, ",\"Python thread\":"); /* threads count from 0 there */
         mtb_write_u64(writer, thread_of(chrome, event->track) - 1);
-        mtb_write_literal(writer, ", ");
+        mtb_write_literal(writer, ",");
     }
-    mtb_write_literal(writer, "\"Ev Idx\": ");
+    mtb_write_literal(writer, "\"Ev Idx\":");
     mtb_write_u64(writer, event->index);
     if (event->step >= 0) {
         mtb_write_member_i64(writer, "step", event->step);

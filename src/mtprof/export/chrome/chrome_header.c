@@ -108,13 +108,13 @@ static void write_health(mtprof__chrome *chrome)
     }
     uint64_t launches = info.health[MTPROF_HEALTH_LAUNCHES];
     uint64_t answers = info.health[MTPROF_HEALTH_ACTIVITIES];
-    mtb_write_literal(writer, "  \"mtprof_health\": {\"begins\": ");
+    mtb_write_literal(writer, "  \"mtprof_health\": {\"begins\":");
     mtb_write_u64(writer, info.health[MTPROF_HEALTH_BEGINS]);
     mtb_write_member_u64(writer, "others", info.health[MTPROF_HEALTH_OTHERS]);
     mtb_write_member_u64(writer, "lost", lost);
     for (uint32_t i = 0; i < MTPROF_HEALTH_LOST_END; i++) {
         if (info.health[i] != 0) {
-            mtb_write_format(writer, ", \"lost_%s\": %llu", mtprof_lost_cause(i),
+            mtb_write_format(writer, ",\"lost_%s\":%llu", mtprof_lost_cause(i),
                              (unsigned long long)info.health[i]);
         }
     }
@@ -163,10 +163,10 @@ static void write_name_event(mtprof__chrome *chrome, const char *what, int64_t p
     const char *key = strcmp(what, "process_labels") == 0 ? "labels"
                       : string != NULL                    ? "name"
                                                           : "sort_index";
-    mtb_write_format(writer, "{\"name\": \"%s\", \"ph\": \"M\",%s \"ts\": ", what,
-                     chrome->mindtorch ? " \"cat\": \"metadata\"," : "");
+    mtb_write_format(writer, "{\"name\":\"%s\",\"ph\":\"M\",%s\"ts\":", what,
+                     chrome->mindtorch ? "\"cat\":\"metadata\"," : "");
     mtprof__chrome_write_ns(chrome, mtprof__chrome_since_base(chrome, chrome->job->info.start_ns));
-    mtb_write_format(writer, ", \"pid\": %lld, \"tid\": %lld, \"args\": {\"%s\": ", (long long)pid,
+    mtb_write_format(writer, ",\"pid\":%lld,\"tid\":%lld,\"args\":{\"%s\":", (long long)pid,
                      (long long)tid, key);
     if (string != NULL) {
         mtb_write_json(writer, string->bytes, string->length);
@@ -290,13 +290,13 @@ static void write_user_metadata(mtprof__chrome *chrome)
         if (!shown) {
             continue;
         }
-        mtb_write_literal(writer, "{\"name\": ");
+        mtb_write_literal(writer, "{\"name\":");
         mtb_write_json(writer, item.key.bytes, item.key.length);
-        mtb_write_literal(writer, ", \"ph\": \"M\", \"cat\": \"metadata\", \"ts\": ");
+        mtb_write_literal(writer, ",\"ph\":\"M\",\"cat\":\"metadata\",\"ts\":");
         mtprof__chrome_write_ns(chrome,
                                 mtprof__chrome_since_base(chrome, chrome->job->info.start_ns));
         mtb_write_member_i64(writer, "pid", (int64_t)chrome->job->info.pid);
-        mtb_write_literal(writer, ", \"tid\": 0, \"args\": {\"value\": ");
+        mtb_write_literal(writer, ",\"tid\":0,\"args\":{\"value\":");
         mtprof__json_write_metadatum(writer, &item);
         mtb_write_literal(writer, "}},\n");
     }
@@ -312,21 +312,21 @@ void mtprof__chrome_trailer(mtprof__chrome *chrome)
     if (chrome->mindtorch) {
         write_user_metadata(chrome);
     }
-    mtb_write_literal(writer, "{\"ph\": \"X\", \"cat\": \"Trace\", \"ts\": ");
+    mtb_write_literal(writer, "{\"ph\":\"X\",\"cat\":\"Trace\",\"ts\":");
     mtprof__chrome_write_ns(chrome, start);
     mtb_write_member_thousandths(writer, "dur", end > start ? end - start : 0);
-    mtb_write_literal(writer, ", \"pid\": \"Spans\", \"tid\": \"PyTorch Profiler\", "
-                              "\"name\": \"PyTorch Profiler (0)\", \"args\": {\"Op count\": 0}},\n"
-                              "{\"name\": \"process_sort_index\", \"ph\": \"M\", \"ts\": ");
+    mtb_write_literal(writer, ",\"pid\":\"Spans\",\"tid\":\"PyTorch Profiler\","
+                              "\"name\":\"PyTorch Profiler (0)\",\"args\":{\"Op count\":0}},\n"
+                              "{\"name\":\"process_sort_index\",\"ph\":\"M\",\"ts\":");
     mtprof__chrome_write_ns(chrome, start);
-    mtb_write_literal(writer, ", \"pid\": \"Spans\", \"tid\": 0, \"args\": {\"sort_index\": ");
+    mtb_write_literal(writer, ",\"pid\":\"Spans\",\"tid\":0,\"args\":{\"sort_index\":");
     mtb_write_i64(writer, SORT_SPANS);
-    mtb_write_literal(writer, "}},\n{\"name\": \"Iteration Start: PyTorch Profiler\", "
-                              "\"ph\": \"i\", \"s\": \"g\", \"pid\": \"Traces\", "
-                              "\"tid\": \"Trace PyTorch Profiler\", \"ts\": ");
+    mtb_write_literal(writer, "}},\n{\"name\":\"Iteration Start: PyTorch Profiler\","
+                              "\"ph\":\"i\",\"s\":\"g\",\"pid\":\"Traces\","
+                              "\"tid\":\"Trace PyTorch Profiler\",\"ts\":");
     mtprof__chrome_write_ns(chrome, start);
-    mtb_write_literal(writer, "},\n{\"name\": \"Record Window End\", \"ph\": \"i\", \"s\": \"g\", "
-                              "\"pid\": \"\", \"tid\": \"\", \"ts\": ");
+    mtb_write_literal(writer, "},\n{\"name\":\"Record Window End\",\"ph\":\"i\",\"s\":\"g\","
+                              "\"pid\":\"\",\"tid\":\"\",\"ts\":");
     mtprof__chrome_write_ns(chrome, end > start ? end : start);
     const char *name = job->options.trace_name != NULL ? job->options.trace_name : job->path;
     mtb_write_literal(writer, "}\n  ],\n  \"traceName\": ");

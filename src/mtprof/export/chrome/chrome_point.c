@@ -24,12 +24,12 @@ static int device_number(const mtprof_device *device, uint32_t index)
                                                    : DEVICE_OTHER;
 }
 
-/* , "pid": 1, "tid": 2, "ts": 3.000 */
+/* ,"pid":1,"tid":2,"ts":3.000 */
 static void write_place_at(mtprof__chrome *chrome, mtprof__chrome_track *track, int64_t since_base)
 {
     track->seen = true;
     char *at = mtb_writer_room(chrome->writer, 256);
-    at = MTPROF__PUT(at, ", ");
+    at = MTPROF__PUT(at, ",");
     at = mtprof__put_piece(at, &track->place);
     mtb_writer_took(chrome->writer, mtprof__chrome_put_ns(chrome, at, since_base));
 }
@@ -77,8 +77,7 @@ static void write_alloc(mtprof__chrome *chrome, const mtprof__event *event)
     mtprof_device device = {{"CPU", 3}, -1};
     (void)mtprof_model_device(chrome->model, event->device, &device);
     bool failed = event->kind == MTPROF_EVENT_KIND_OUT_OF_MEMORY;
-    mtb_write_literal(writer,
-                      "{\"ph\": \"i\", \"cat\": \"cpu_instant_event\", \"s\": \"t\", \"name\": ");
+    mtb_write_literal(writer, "{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":");
     mtb_write_text(writer, failed ? "\"[OutOfMemory]\"" : "\"[memory]\"");
     /* Where no clock was read, it is shown a nanosecond after the edge whose time it has: arrows
      * bind to what is innermost at their time. Viewers stack events of equal time on each other, so
@@ -89,7 +88,7 @@ static void write_alloc(mtprof__chrome *chrome, const mtprof__event *event)
     shown += (shown == track->alloc_ns || event->phase == 1) && shown < INT64_MAX;
     track->alloc_ns = shown;
     write_place_at(chrome, track, shown);
-    mtb_write_literal(writer, ", \"args\": {\"Device Type\": ");
+    mtb_write_literal(writer, ",\"args\":{\"Device Type\":");
     mtb_write_i64(writer, device_number(&device, event->device));
     mtb_write_member_i64(writer, "Device Id", event->device == 0 ? -1 : device.index);
     if (!failed) {
@@ -105,7 +104,7 @@ static void write_alloc(mtprof__chrome *chrome, const mtprof__event *event)
         mtb_write_member_u64(writer, "correlation_id", event->owner);
     }
     if (shown != recorded) {
-        mtb_write_literal(writer, ", \"recorded_ts\": ");
+        mtb_write_literal(writer, ",\"recorded_ts\":");
         mtprof__chrome_write_ns(chrome, recorded);
     }
     mtb_write_literal(writer, "}},\n");
@@ -114,11 +113,10 @@ static void write_alloc(mtprof__chrome *chrome, const mtprof__event *event)
 static void write_instant(mtprof__chrome *chrome, const mtprof__event *event)
 {
     mtb_writer *writer = chrome->writer;
-    mtb_write_literal(writer,
-                      "{\"ph\": \"i\", \"cat\": \"cpu_instant_event\", \"s\": \"t\", \"name\": ");
+    mtb_write_literal(writer, "{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":");
     write_name(chrome, event);
     write_place(chrome, event);
-    mtb_write_literal(writer, ", \"args\": {\"parent_id\": ");
+    mtb_write_literal(writer, ",\"args\":{\"parent_id\":");
     mtb_write_u64(writer, event->parent);
     write_index_and_step(writer, event, event->index);
     if (event->payload != NULL && (event->payload->fields & MTPROF__HAS_METADATA) != 0) {
@@ -132,10 +130,10 @@ static void write_instant(mtprof__chrome *chrome, const mtprof__event *event)
 static void write_counter(mtprof__chrome *chrome, const mtprof__event *event)
 {
     mtb_writer *writer = chrome->writer;
-    mtb_write_literal(writer, "{\"ph\": \"C\", \"name\": ");
+    mtb_write_literal(writer, "{\"ph\":\"C\",\"name\":");
     write_name(chrome, event);
     write_place(chrome, event);
-    mtb_write_literal(writer, ", \"args\": {\"value\": ");
+    mtb_write_literal(writer, ",\"args\":{\"value\":");
     if (event->phase == 1) {
         double value;
         memcpy(&value, &event->value, sizeof value);
@@ -155,15 +153,15 @@ static void write_flow(mtprof__chrome *chrome, const mtprof__event *event)
     if (event->parent == 0) {
         return;
     }
-    mtb_write_literal(writer, "{\"ph\": \"");
+    mtb_write_literal(writer, "{\"ph\":\"");
     mtb_write_text(writer, event->phase < MT_COUNT(phases) ? phases[event->phase] : "t");
-    mtb_write_text(writer, event->value < EXACT_LIMIT ? "\", \"id\": " : "\", \"id\": \"");
+    mtb_write_text(writer, event->value < EXACT_LIMIT ? "\",\"id\":" : "\",\"id\":\"");
     mtb_write_u64(writer, event->value);
     mtb_write_text(writer, event->value < EXACT_LIMIT ? "" : "\"");
     write_place(chrome, event);
-    mtb_write_literal(writer, ", \"cat\": \"flow\", \"name\": ");
+    mtb_write_literal(writer, ",\"cat\":\"flow\",\"name\":");
     write_name(chrome, event);
-    mtb_write_text(writer, event->phase == 2 ? ", \"bp\": \"e\"},\n" : "},\n");
+    mtb_write_text(writer, event->phase == 2 ? ",\"bp\":\"e\"},\n" : "},\n");
 }
 
 void mtprof__chrome_point(mtprof__chrome *chrome, const mtprof__event *event)

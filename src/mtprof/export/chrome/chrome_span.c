@@ -12,7 +12,7 @@ enum {
 static_assert(SPAN_ROOM >= 2 * (MTPROF__PIECE_MOST + MTPROF__PIECE_PAD) + 2048, "one go");
 static_assert((int)SPAN_ROOM <= (int)MTB_WRITER_ROOM, "the writer gives that much at once");
 
-/* ..., "ts": 1.000, "dur": 2.000: what all spans begin with. */
+/* …,"ts":1.000,"dur":2.000: what all spans begin with. */
 MT_INLINE char *put_start(mtprof__chrome *chrome, const mtprof__event *event,
                           mtprof__chrome_track *track)
 {
@@ -31,7 +31,7 @@ MT_INLINE char *put_start(mtprof__chrome *chrome, const mtprof__event *event,
     int64_t start = mtprof__chrome_since_base(chrome, event->shown_start_ns);
     int64_t end = mtprof__chrome_since_base(chrome, event->shown_end_ns);
     at = mtprof__chrome_put_ns(chrome, at, start);
-    at = MTPROF__PUT(at, ", \"dur\": ");
+    at = MTPROF__PUT(at, ",\"dur\":");
     return mtb_put_thousandths(at, end > start ? end - start : 0);
 }
 
@@ -66,21 +66,21 @@ MT_INLINE char *put_ids(mtprof__chrome *chrome, const mtprof__event *event, char
 {
     if (MT_LIKELY(event->kind != MTPROF_EVENT_KIND_RUNTIME &&
                   event->kind != MTPROF_EVENT_KIND_FUNCTION)) {
-        at = MTPROF__PUT(at, ", \"args\": {\"External id\": ");
+        at = MTPROF__PUT(at, ",\"args\":{\"External id\":");
         at = mtprof__put_slow(&chrome->last_id, at, event->owner);
         if (MT_UNLIKELY((chrome->job->info.wants & MTPROF_WANT_TENSORS) != 0)) {
-            at = MTPROF__PUT(at, ", \"Record function id\": "); /* execution traces' rf_id */
+            at = MTPROF__PUT(at, ",\"Record function id\":"); /* execution traces' rf_id */
             at = mtb_put_u64(at, event->correlation);
-            at = MTPROF__PUT(at, ", \"Ev Idx\": ");
+            at = MTPROF__PUT(at, ",\"Ev Idx\":");
         } else {
-            at = MTPROF__PUT(at, ", \"Record function id\": 0, \"Ev Idx\": ");
+            at = MTPROF__PUT(at, ",\"Record function id\":0,\"Ev Idx\":");
         }
         return mtprof__put_slow(&chrome->last_index, at, event->index);
     }
-    at = MTPROF__PUT(at, ", \"args\": {\"Ev Idx\": ");
+    at = MTPROF__PUT(at, ",\"args\":{\"Ev Idx\":");
     at = mtb_put_u64(at, event->index);
     if (event->kind == MTPROF_EVENT_KIND_RUNTIME && event->owner != 0) {
-        at = MTPROF__PUT(at, ", \"External id\": ");
+        at = MTPROF__PUT(at, ",\"External id\":");
         at = mtb_put_u64(at, event->owner);
     }
     return at;
@@ -99,12 +99,12 @@ MT_INLINE char *put_sequence(mtprof__chrome *chrome, const mtprof__payload *payl
         return at;
     }
     *keys |= MTPROF__KEY_BIT(SEQUENCE) | MTPROF__KEY_BIT(FORWARD_THREAD);
-    at = MTPROF__PUT(at, ", \"Sequence number\": ");
+    at = MTPROF__PUT(at, ",\"Sequence number\":");
     at = mtprof__put_slow(&chrome->last_sequence, at, (uint64_t)payload->sequence);
     if ((payload->fields & MTPROF__HAS_FORWARD_THREAD) == 0 || payload->forward_thread == 0) {
-        return MTPROF__PUT(at, ", \"Fwd thread id\": 0");
+        return MTPROF__PUT(at, ",\"Fwd thread id\":0");
     }
-    at = MTPROF__PUT(at, ", \"Fwd thread id\": ");
+    at = MTPROF__PUT(at, ",\"Fwd thread id\":");
     return mtb_put_u64(at, payload->forward_thread);
 }
 
@@ -133,7 +133,7 @@ MT_INLINE char *put_inputs(mtprof__chrome *chrome, const mtprof__payload *payloa
 static char *put_correlation_id(const mtprof__event *event, char *at, uint64_t *keys)
 {
     *keys |= MTPROF__KEY_BIT(CORRELATION_ID);
-    at = MTPROF__PUT(at, ", \"correlation_id\": ");
+    at = MTPROF__PUT(at, ",\"correlation_id\":");
     return mtb_put_u64(at, event->correlation);
 }
 
@@ -147,7 +147,7 @@ MT_INLINE void put_args(mtprof__chrome *chrome, const mtprof__event *event,
     uint32_t facts = 0;
     at = put_ids(chrome, event, at);
     if (MT_UNLIKELY(needs_correlation(event))) {
-        at = MTPROF__PUT(at, ", \"correlation\": ");
+        at = MTPROF__PUT(at, ",\"correlation\":");
         at = mtb_put_u64(at, event->correlation);
         keys |= MTPROF__KEY_BIT(CORRELATION);
     }
@@ -159,7 +159,7 @@ MT_INLINE void put_args(mtprof__chrome *chrome, const mtprof__event *event,
                     MTPROF__KEY_BIT(DIMS) | MTPROF__KEY_BIT(SHAPES);
         }
     }
-    if (MT_LIKELY(event->kind == MTPROF_EVENT_KIND_OP)) {
+    if (MT_LIKELY(event->kind == MTPROF_EVENT_KIND_OP && !chrome->lean)) {
         at = mtprof__put_piece(at, &track->op_tail);
         at = mtprof__put_slow(&chrome->last_id, at, event->correlation);
         keys |= MTPROF__KEY_BIT(RUNTIME_NAME) | MTPROF__KEY_BIT(RUNTIME_TID) |
@@ -183,10 +183,9 @@ static void write_dispatch(mtprof__chrome *chrome, const mtprof__event *event,
                            const mtprof__chrome_track *track)
 {
     mtb_writer *writer = chrome->writer;
-    mtb_write_literal(writer,
-                      "{\"ph\": \"X\", \"cat\": \"runtime\", \"name\": \"dispatch_kernel\", ");
+    mtb_write_literal(writer, "{\"ph\":\"X\",\"cat\":\"runtime\",\"name\":\"dispatch_kernel\",");
     mtprof__chrome_write_times(chrome, track, event->shown_start_ns, event->shown_end_ns);
-    mtb_write_literal(writer, ", \"args\": {\"correlation_id\": ");
+    mtb_write_literal(writer, ",\"args\":{\"correlation_id\":");
     mtb_write_u64(writer, event->correlation);
     mtb_write_member_json(writer, "op_name", event->name_text.bytes, event->name_text.length);
     mtb_write_literal(writer, "}},\n");
@@ -226,9 +225,9 @@ void mtprof__chrome_async_span(mtprof__chrome *chrome, const mtprof__event *even
     track->seen = true;
     for (int i = 0; i < 2; i++) {
         mtprof__chrome_write_head(writer, chrome, i == 0 ? "b" : "e", event);
-        mtb_write_literal(writer, "\"id\": ");
+        mtb_write_literal(writer, "\"id\":");
         mtb_write_u64(writer, id);
-        mtb_write_literal(writer, ", ");
+        mtb_write_literal(writer, ",");
         mtb_write(writer, track->place.text, track->place.length);
         mtprof__chrome_write_ns(chrome, i == 0 || end < start ? start : end);
         if (i == 0) {
@@ -247,14 +246,14 @@ void mtprof__chrome_launch(mtprof__chrome *chrome, const mtprof__event *event)
                     MTPROF__KEY_BIT(EV_IDX) | MTPROF__KEY_BIT(DEVICE_TYPE) | MTPROF__KEY_BIT(STEP);
     mtprof__frame_stack_pass(chrome->frames, event);
     char *at = put_start(chrome, event, track);
-    at = MTPROF__PUT(at, ", \"args\": {\"correlation\": ");
+    at = MTPROF__PUT(at, ",\"args\":{\"correlation\":");
     at = mtb_put_u64(at, event->correlation);
     if (event->owner != 0) {
-        at = MTPROF__PUT(at, ", \"External id\": ");
+        at = MTPROF__PUT(at, ",\"External id\":");
         at = mtb_put_u64(at, event->owner);
     }
     if (event->index != UINT64_MAX) {
-        at = MTPROF__PUT(at, ", \"Ev Idx\": ");
+        at = MTPROF__PUT(at, ",\"Ev Idx\":");
         at = mtb_put_u64(at, event->index);
     }
     if (chrome->mindtorch) {
@@ -280,7 +279,7 @@ void mtprof__chrome_overhead(mtprof__chrome *chrome, const mtprof__event *event)
     end = end < start ? start : end;
     chrome->overhead_end_ns = end;
     mtprof__chrome_write_head(writer, chrome, "X", event);
-    mtb_write_literal(writer, "\"pid\": -1, \"tid\": 0, \"ts\": ");
+    mtb_write_literal(writer, "\"pid\":-1,\"tid\":0,\"ts\":");
     mtprof__chrome_write_ns(chrome, start);
     mtb_write_member_thousandths(writer, "dur", end - start);
     mtb_write_literal(writer, "},\n");

@@ -145,15 +145,15 @@ static void look_up_track(mtprof__chrome *chrome, mtprof__chrome_track *track, u
                                              : -info.tid;
     }
     mtb_writer *scratch = mtprof__chrome_scratch(chrome);
-    mtb_write_literal(scratch, "\"pid\": ");
+    mtb_write_literal(scratch, "\"pid\":");
     mtb_write_i64(scratch, track->pid);
     mtb_write_member_i64(scratch, "tid", track->tid);
-    mtb_write_literal(scratch, ", \"ts\": ");
+    mtb_write_literal(scratch, ",\"ts\":");
     bool kept = mtprof__chrome_keep(chrome, &track->place, MTPROF__PIECE_MOST);
     scratch = mtprof__chrome_scratch(chrome);
-    mtb_write_literal(scratch, ", \"runtime_name\": \"dispatch_kernel\", \"runtime_tid\": ");
+    mtb_write_literal(scratch, ",\"runtime_name\":\"dispatch_kernel\",\"runtime_tid\":");
     mtb_write_i64(scratch, track->tid);
-    mtb_write_literal(scratch, ", \"correlation_id\": ");
+    mtb_write_literal(scratch, ",\"correlation_id\":");
     if (!mtprof__chrome_keep(chrome, &track->op_tail, MTPROF__PIECE_MOST) || !kept) {
         chrome->error = MTPROF_ENOMEM;
     }
@@ -238,17 +238,17 @@ const char *mtprof__chrome_category(const mtprof__chrome *chrome, const mtprof__
 void mtprof__chrome_write_head(mtb_writer *writer, const mtprof__chrome *chrome, const char *phase,
                                const mtprof__event *event)
 {
-    mtb_write_literal(writer, "{\"ph\": \"");
+    mtb_write_literal(writer, "{\"ph\":\"");
     mtb_write_text(writer, phase);
-    mtb_write_literal(writer, "\", \"cat\": \"");
+    mtb_write_literal(writer, "\",\"cat\":\"");
     mtb_write_text(writer, mtprof__chrome_category(chrome, event));
-    mtb_write_literal(writer, "\", \"name\": ");
+    mtb_write_literal(writer, "\",\"name\":");
     if (event->name_text.length == 0 && event->kind == MTPROF_EVENT_KIND_LAUNCH) {
         mtb_write_literal(writer, "\"launch\"");
     } else {
         mtb_write_json(writer, event->name_text.bytes, event->name_text.length);
     }
-    mtb_write_literal(writer, ", ");
+    mtb_write_literal(writer, ",");
 }
 
 void mtprof__chrome_write_kept_head(mtprof__chrome *chrome, const mtprof__event *event)

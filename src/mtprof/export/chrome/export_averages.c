@@ -9,14 +9,14 @@
 static void write_string(mtb_writer *writer, const char *key, mtprof_text text)
 {
     if (text.length > 0) {
-        mtb_write_format(writer, ", \"%s\": ", key);
+        mtb_write_format(writer, ",\"%s\":", key);
         mtb_write_json(writer, text.bytes, text.length);
     }
 }
 
 static void write_args(mtb_writer *writer, const mtprof_row *row)
 {
-    mtb_write_literal(writer, ", \"args\": {\"count\": ");
+    mtb_write_literal(writer, ",\"args\":{\"count\":");
     mtb_write_u64(writer, row->count);
     mtb_write_member_thousandths(writer, "self_cpu_time_total", row->self_cpu_ns);
     mtb_write_member_thousandths(writer, "cpu_time_total", row->cpu_ns);
@@ -46,7 +46,7 @@ int mtprof__export_averages(mtprof__export_job *job)
                              .mindtorch = job->options.flavor == MTPROF_FLAVOR_MINDTORCH};
     int64_t start = 0;
     uint32_t count = mtprof_averages_count(job->averages);
-    mtb_write_literal(writer, "{\"traceEvents\": [");
+    mtb_write_literal(writer, "{\"traceEvents\":[");
     for (uint32_t i = 0; i < count; i++) {
         mtprof_row row = {.struct_size = sizeof row};
         MT_TRY(mtprof_averages_get_row(job->averages, i, &row));
@@ -54,7 +54,7 @@ int mtprof__export_averages(mtprof__export_job *job)
         mtprof__event event = {.kind = row.kind, .name_text = row.key};
         mtb_write_text(writer, i > 0 ? ",\n" : "\n");
         mtprof__chrome_write_head(writer, &chrome, "X", &event);
-        mtb_write_literal(writer, "\"pid\": 0, \"tid\": 0, \"ts\": ");
+        mtb_write_literal(writer, "\"pid\":0,\"tid\":0,\"ts\":");
         mtb_write_thousandths(writer, start);
         mtb_write_member_thousandths(writer, "dur", ns);
         write_args(writer, &row);

@@ -34,11 +34,15 @@ static int set_device_types(mtprof__chrome *chrome)
 {
     const char *type = chrome->job->info.device_type;
     mtb_writer *scratch = mtprof__chrome_scratch(chrome);
-    mtb_write_literal(scratch, ", \"device_type\": \"CPU\"");
+    if (!chrome->lean) {
+        mtb_write_literal(scratch, ",\"device_type\":\"CPU\"");
+    }
     bool host = mtprof__chrome_keep(chrome, &chrome->on_host, MTPROF__PIECE_MOST);
     scratch = mtprof__chrome_scratch(chrome);
     type = type != NULL && strlen(type) < 64 ? type : "NPU";
-    mtb_write_member_json(scratch, "device_type", type, strlen(type));
+    if (!chrome->lean) {
+        mtb_write_member_json(scratch, "device_type", type, strlen(type));
+    }
     bool device = mtprof__chrome_keep(chrome, &chrome->on_device, MTPROF__PIECE_MOST);
     return host && device ? MTPROF_OK : mtb_fail(MTPROF_ENOMEM, "export: no memory for texts");
 }
@@ -50,6 +54,7 @@ static int chrome_init(mtprof__chrome *chrome, mtprof__export_job *job)
         .writer = job->writer,
         .model = job->model,
         .mindtorch = job->options.flavor == MTPROF_FLAVOR_MINDTORCH,
+        .lean = job->options.flavor == MTPROF_FLAVOR_LEAN,
         .rebuild_frames = (job->info.wants & MTPROF_WANT_STACKS) != 0,
         .forwards = {.entry_bytes = sizeof(mtprof__waiting), .limit = MTPROF__FORWARDS_MOST},
         .first_index = EXPORT_NO_INDEX};

@@ -94,7 +94,7 @@ MT_INLINE char *mtprof__put_slow(mtprof__slow_number *number, char *at, uint64_t
 /* One place of a direct-mapped cache; key 0: empty. */
 typedef struct mtprof__name_slot {
     uint64_t key;
-    mtprof__piece head; /* {"ph": "X", "cat": "cpu_op", "name": "aten::add", */
+    mtprof__piece head; /* {"ph":"X","cat":"cpu_op","name":"aten::add", */
 } mtprof__name_slot;
 
 enum {
@@ -103,14 +103,14 @@ enum {
 
 typedef struct mtprof__inputs_slot {
     uint32_t key, facts;
-    mtprof__piece text; /* , "Input type": … "input_shapes": …, "Concrete Inputs": … */
+    mtprof__piece text; /* ,"Concrete Inputs":…,"Input type":… */
     uint32_t n_scalars; /* of which the last of these shows the values */
     uint64_t scalars[MTPROF__SCALARS_KEPT];
 } mtprof__inputs_slot;
 
 typedef struct mtprof__stack_slot {
     uint32_t key;
-    mtprof__piece text; /* , "Call stack": "…", "stack": […] */
+    mtprof__piece text; /* ,"Call stack":"…","stack":[…] */
 } mtprof__stack_slot;
 
 enum {
@@ -125,8 +125,8 @@ typedef struct mtprof__chrome_track {
     bool is_thread;
     uint32_t number; /* logical thread, or queue */
     int64_t pid, tid;
-    mtprof__piece place;   /* "pid": 515, "tid": 515, "ts": */
-    mtprof__piece op_tail; /* , "runtime_name": "dispatch_kernel", …, "correlation_id": */
+    mtprof__piece place;              /* "pid":515,"tid":515,"ts": */
+    mtprof__piece op_tail;            /* ,"runtime_name":"dispatch_kernel",…,"correlation_id": */
     struct mtprof__chrome_ties *ties; /* NULL: none so far */
     int64_t alloc_ns;                 /* shown time of the latest allocation, since base */
 } mtprof__chrome_track;
@@ -138,7 +138,7 @@ typedef struct mtprof__chrome {
     mtb_writer aside;
     struct mtprof__chrome_ties *holding; /* what `aside` writes into */
     mtprof_model *model;
-    bool mindtorch, rebuild_frames, several_tasks;
+    bool mindtorch, lean, rebuild_frames, several_tasks;
     int64_t shift_ns, base_ns; /* trace time + shift = time since base; base is Unix time */
     int64_t time_first;        /* times from here have the digits of time_text before their */
     uint64_t time_count;       /* last eight; so many, 0: none so far */
@@ -149,9 +149,9 @@ typedef struct mtprof__chrome {
     mtprof__name_slot *names;
     mtprof__inputs_slot *inputs;
     mtprof__stack_slot *stacks;
-    mtprof__piece on_host, on_device; /* , "device_type": "CPU" */
-    mtprof__piece tails[2]; /* , "device_type": "CPU", "step": 3: on the host, dispatched */
-    int32_t tail_steps[2];  /* the step of each; -1: none */
+    mtprof__piece on_host, on_device; /* ,"device_type":"CPU"; lean: empty */
+    mtprof__piece tails[2];           /* ,"device_type":"CPU","step":3: on the host, dispatched */
+    int32_t tail_steps[2];            /* the step of each; -1: none */
     mtprof__chrome_track *tracks;
     mtprof__chrome_track nowhere; /* where memory was refused */
     char nothing[MTPROF__PIECE_PAD];
@@ -231,7 +231,7 @@ MT_INLINE mtprof__name_slot *mtprof__chrome_head_slot(const mtprof__chrome *chro
     return &chrome->names[(key * 0x9E3779B97F4A7C15u) >> 52];
 }
 
-/* {"ph": "X", "cat": "…", "name": "…", of an event, with a blank after it; NULL: too long to
+/* {"ph":"X","cat":"…","name":"…", of an event; NULL: too long to
  * keep, write it with mtprof__chrome_write_head(). */
 MT_INLINE const mtprof__piece *mtprof__chrome_head(mtprof__chrome *chrome,
                                                    const mtprof__event *event)
@@ -244,7 +244,7 @@ void mtprof__chrome_write_head(mtb_writer *writer, const mtprof__chrome *chrome,
                                const mtprof__event *event);
 /* The same for a span, from the cache where it is there. */
 void mtprof__chrome_write_kept_head(mtprof__chrome *chrome, const mtprof__event *event);
-/* "pid": 1, "tid": 2, "ts": 3.000, "dur": 4.000 of a span, from times of the trace. */
+/* "pid":1,"tid":2,"ts":3.000,"dur":4.000 of a span, from times of the trace. */
 void mtprof__chrome_write_times(mtprof__chrome *chrome, const mtprof__chrome_track *track,
                                 int64_t start_ns, int64_t end_ns);
 /* "cpu_op" …, as the flavor has it. */
@@ -396,9 +396,9 @@ MT_INLINE bool mtprof__chrome_has_extras(const mtprof__event *event, uint32_t fa
              ((payload->fields & MTPROF__HAS_RECORD_SCOPE) != 0 && payload->record_scope != 0)));
 }
 
-/* , "recorded_ts": 1.000, "recorded_dur": 2.000: where it was before it was moved. */
+/* ,"recorded_ts":1.000,"recorded_dur":2.000: where it was before it was moved. */
 void mtprof__chrome_recorded(mtprof__chrome *chrome, const mtprof__event *event);
-/* Metadata as further members, each with ", " before it; keys that are there already are left out.
+/* Metadata as further members, each with "," before it; keys that are there already are left out.
  */
 void mtprof__chrome_metadata(mtprof__chrome *chrome, const mtprof__payload *payload, uint64_t keys);
 /* The metadatum of a key; NULL: none. */

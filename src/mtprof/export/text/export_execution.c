@@ -237,9 +237,9 @@ static void walk_value(value_walk *walk, int depth)
 
 static void write_inputs(execution *e, const mtprof__payload *p)
 {
-    static const char *const keys[] = {"\"values\": [", "], \"shapes\": [", "], \"types\": [",
-                                       "], \"strides\": ["};
-    mtb_write_literal(e->writer, "        \"inputs\": {");
+    static const char *const keys[] = {"\"values\":[", "],\"shapes\":[", "],\"types\":[",
+                                       "],\"strides\":["};
+    mtb_write_literal(e->writer, "        \"inputs\":{");
     bool has_list = p != NULL && (p->fields & MTPROF__HAS_INPUTS);
     const mtprof_input_walk list =
         mtprof__input_walk(has_list ? p->input_words : NULL, has_list ? p->n_input_words : 0);
@@ -275,12 +275,12 @@ static void write_inputs(execution *e, const mtprof__payload *p)
 static void write_outputs(execution *e, const mtprof__payload *p)
 {
     uint32_t n = p != NULL && (p->fields & MTPROF__HAS_TENSORS_OUT) ? p->n_tensors_out : 0;
-    mtb_write_literal(e->writer, "        \"outputs\": {\"values\": [");
+    mtb_write_literal(e->writer, "        \"outputs\":{\"values\":[");
     for (uint32_t i = 0; i < n; i++) {
         mtb_write(e->writer, ",", i > 0);
         write_tensor(e, &p->tensors_out[i], 0, 0);
     }
-    static const char *const rest[] = {"], \"shapes\": [", "], \"types\": [", "], \"strides\": ["};
+    static const char *const rest[] = {"],\"shapes\":[", "],\"types\":[", "],\"strides\":["};
     static const char *const items[] = {"[]", "\"Tensor\"", "[]"};
     for (int k = 0; k < 3; k++) {
         mtb_write_text(e->writer, rest[k]);
@@ -303,18 +303,18 @@ typedef struct node {
 } node;
 
 /* A number attribute; name and type are literals. */
-#define write_number_attr(writer, name, type, number)                                              \
-    do {                                                                                           \
-        mtb_write_literal(writer, "{\"name\": \"" name "\", \"type\": \"" type "\", \"value\": "); \
-        mtb_write_i64(writer, (int64_t)(number));                                                  \
-        mtb_write_literal(writer, "},");                                                           \
+#define write_number_attr(writer, name, type, number)                                         \
+    do {                                                                                      \
+        mtb_write_literal(writer, "{\"name\":\"" name "\",\"type\":\"" type "\",\"value\":"); \
+        mtb_write_i64(writer, (int64_t)(number));                                             \
+        mtb_write_literal(writer, "},");                                                      \
     } while (0)
 
 /* The name of the op and of its overload: as much of a schema as a trace has. */
 static void write_schema(mtb_writer *writer, const node *n)
 {
     const mtprof__payload *p = n->payload;
-    mtb_write_literal(writer, "{\"name\": \"op_schema\", \"type\": \"string\", \"value\": \"");
+    mtb_write_literal(writer, "{\"name\":\"op_schema\",\"type\":\"string\",\"value\":\"");
     if (p != NULL && (p->fields & MTPROF__HAS_OVERLOAD)) {
         mtb_write_json_inner(writer, n->name.bytes, n->name.length);
         if (p->overload.length > 0) {
@@ -328,7 +328,7 @@ static void write_schema(mtb_writer *writer, const node *n)
 static void write_node(execution *e, const node *n)
 {
     mtb_writer *w = e->writer;
-    mtb_write_text(w, e->any_node ? ",\n      {\n        \"id\": " : "\n      {\n        \"id\": ");
+    mtb_write_text(w, e->any_node ? ",\n      {\n        \"id\":" : "\n      {\n        \"id\":");
     e->any_node = true;
     mtb_write_u64(w, n->id);
     mtb_write_member_json(w, "name", n->name.bytes, n->name.length);
@@ -336,7 +336,7 @@ static void write_node(execution *e, const node *n)
     mtb_write_literal(w, ",\n");
     write_inputs(e, n->payload);
     write_outputs(e, n->payload);
-    mtb_write_literal(w, "        \"attrs\": [");
+    mtb_write_literal(w, "        \"attrs\":[");
     write_number_attr(w, "rf_id", "uint64", n->rf_id);
     write_number_attr(w, "fw_parent", "uint64", n->fw_parent);
     write_number_attr(w, "seq_id", "int64", n->sequence);
@@ -344,10 +344,10 @@ static void write_node(execution *e, const node *n)
     write_number_attr(w, "tid", "uint64", n->tid);
     write_number_attr(w, "fw_tid", "uint64", n->fw_tid);
     write_schema(w, n);
-    mtb_write_literal(
-        w, "{\"name\": \"kernel_backend\", \"type\": \"string\", \"value\": \"\"},"
-           "{\"name\": \"kernel_file\", \"type\": \"string\", \"value\": \"\"},"
-           "{\"name\": \"tensor_range\", \"type\": \"string\", \"value\": \"\"}]\n      }");
+    mtb_write_literal(w,
+                      "{\"name\":\"kernel_backend\",\"type\":\"string\",\"value\":\"\"},"
+                      "{\"name\":\"kernel_file\",\"type\":\"string\",\"value\":\"\"},"
+                      "{\"name\":\"tensor_range\",\"type\":\"string\",\"value\":\"\"}]\n      }");
 }
 
 static void write_frame_node(execution *e, uint64_t id, const char *name, uint64_t tid)
@@ -487,8 +487,8 @@ static void write_head(execution *e)
         strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
     }
     mtb_write_format(e->writer,
-                     "{\n  \"schema\": \"1.1.1-chakra.0.0.4\", \"pid\": %llu, \"time\": \"%s\", "
-                     "\"start_ts\": %lld,\n  \"nodes\": [",
+                     "{\n  \"schema\":\"1.1.1-chakra.0.0.4\",\"pid\":%llu,\"time\":\"%s\","
+                     "\"start_ts\":%lld,\n  \"nodes\":[",
                      (unsigned long long)info->pid, text, (long long)(info->start_ns / 1000000));
 }
 
@@ -510,7 +510,7 @@ int mtprof__export_execution(mtprof__export_job *job)
     write_head(&e);
     int status = mtprof__export_events(job, take_event, &e, NULL);
     write_frame_node(&e, ROOT_ID, "[pytorch|profiler|execution_trace|process]", 0);
-    mtb_write_literal(job->writer, "\n  ],\n  \"finish_ts\": ");
+    mtb_write_literal(job->writer, "\n  ],\n  \"finish_ts\":");
     mtb_write_i64(job->writer, job->info.end_ns / 1000000);
     if (status == 0) {
         status = mtprof__export_damage(job);

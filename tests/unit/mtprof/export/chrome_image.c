@@ -89,6 +89,37 @@ mtprof_model *image_model(chrome_image *image)
     return model;
 }
 
+void image_full_op(chrome_image *image)
+{
+    image_init(image);
+    uint32_t add = image_string(image, "aten::add");
+    uint32_t type = image_string(image, "float");
+    uint32_t overload = image_string(image, "Tensor");
+    uint32_t module = image_string(image, "top.layer");
+    uint32_t file = image_string(image, "m.py");
+    uint32_t function = image_string(image, "forward");
+    uint32_t key = image_string(image, "lr");
+    uint32_t step_key = image_string(image, "step");
+    tb_record(&image->b, MTPROF_REC_DEF_INPUTS, 0, 1,
+              WORDS(low_high(1 | 2 << 8 | 1 << 16, type), 2, 3, 3, 1, low_high(3, 0)));
+    tb_record(&image->b, MTPROF_REC_DEF_FRAME, 0, 1, WORDS(low_high(function, file), 7, 0));
+    tb_record(&image->b, MTPROF_REC_DEF_STACK, 0, 1, WORDS(low_high(0, 1)));
+    tb_record(&image->b, MTPROF_REC_DEF_STACK, 0, 2, WORDS(low_high(1, 1)));
+    image_control(image, 0x7FFF);
+    image_thread(image, 1);
+    image_begin(image, 2000, MTPROF_KIND_OP | MTPROF_FLAG_PAYLOAD, add);
+    tb_single(&image->b, MTPROF_REC_INPUTS, (uint64_t)1 << 24);
+    tb_record(&image->b, MTPROF_REC_SCALARS, 1, 0, WORDS(1));
+    tb_record(&image->b, MTPROF_REC_OPINFO, 0x37, 0, WORDS(9, 0, overload, 640, module));
+    tb_single(&image->b, MTPROF_REC_STACK, (uint64_t)2 << 24);
+    tb_single(&image->b, MTPROF_REC_MEM_BEFORE, 0 | 1000 << 8);
+    uint64_t half = 0x3FE0000000000000;
+    tb_record(&image->b, MTPROF_REC_META, MTPROF_META_REAL, key, WORDS(half));
+    tb_record(&image->b, MTPROF_REC_META, MTPROF_META_INT, step_key, WORDS(77));
+    tb_end(&image->b, 1, 2500);
+    tb_single(&image->b, MTPROF_REC_MEM_AFTER, 0 | 400 << 8);
+}
+
 static int image_take(void *context, const void *bytes, size_t length)
 {
     chrome_image *image = context;
@@ -110,6 +141,31 @@ mtprof_output image_output(chrome_image *image)
 {
     return (mtprof_output){
         .struct_size = sizeof(mtprof_output), .context = image, .write = image_take};
+}
+
+void image_space_out(chrome_image *image)
+{
+    char *text = malloc(2 * image->length + 1);
+    REQUIRE(text != NULL);
+    size_t n = 0;
+    bool inside = false;
+    for (size_t i = 0; i < image->length; i++) {
+        char c = image->text[i];
+        text[n++] = c;
+        if (inside && c == '\\' && i + 1 < image->length) {
+            text[n++] = image->text[++i];
+        } else if (c == '"') {
+            inside = !inside;
+        } else if (!inside && (c == ',' || c == ':') && image->text[i + 1] != ' ' &&
+                   image->text[i + 1] != '\n') {
+            text[n++] = ' ';
+        }
+    }
+    text[n] = '\0';
+    free(image->text);
+    image->text = text;
+    image->length = n;
+    image->capacity = n + 1;
 }
 
 int image_export(chrome_image *image, mtprof_model *model, enum mtprof_export_format format,

@@ -47,11 +47,15 @@ void image_metadata(chrome_image *image, const char *key, const char *value, boo
 void image_thread(chrome_image *image, uint16_t slot);
 void image_begin(chrome_image *image, uint64_t ticks, uint16_t flags, uint32_t name);
 void image_source(chrome_image *image);
+/* A whole trace of one op, aten::add, with all that an op can have. */
+void image_full_op(chrome_image *image);
 /* A model over what was built. */
 mtprof_model *image_model(chrome_image *image);
 /* Exports into image->text. */
 int image_export(chrome_image *image, mtprof_model *model, enum mtprof_export_format format,
                  const mtprof_export_options *options);
+/* Puts a blank after every comma and colon outside texts: tests read better so. Files have none. */
+void image_space_out(chrome_image *image);
 mtprof_output image_output(chrome_image *image);
 void image_fini(chrome_image *image);
 

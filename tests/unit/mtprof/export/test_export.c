@@ -128,9 +128,9 @@ TEST(bad_arguments_are_named)
     CHECK_EQ_I64(image_export(&image, model, MTPROF_EXPORT_CHROME, &options), MTPROF_EINVAL);
     CHECK(strstr(mtprof_last_error()->message, "gzip_level 4") != NULL);
     options.gzip_level = 0;
-    options.flavor = 2;
+    options.flavor = 3;
     CHECK_EQ_I64(image_export(&image, model, MTPROF_EXPORT_CHROME, &options), MTPROF_EINVAL);
-    CHECK(strstr(mtprof_last_error()->message, "flavor 2") != NULL);
+    CHECK(strstr(mtprof_last_error()->message, "flavor 3") != NULL);
     options.struct_size = 0;
     CHECK_EQ_I64(image_export(&image, model, MTPROF_EXPORT_CHROME, &options), MTPROF_EINVAL);
     CHECK_EQ_I64(mtprof_averages_export_chrome(NULL, "x", NULL), MTPROF_EINVAL);
@@ -253,7 +253,7 @@ static void check_parts(mtprof_model *model, const char *path, const char *patte
         CHECK_EQ_I64(count_text(text, "\"schemaVersion\": 1"), 1);
         CHECK_EQ_I64(count_text(text, "Record Window End"), 1);
         CHECK_EQ_I64(count_text(text, "\"thread_name\""), 1);
-        ops += count_text(text, "\"name\": \"aten::add\"");
+        ops += count_text(text, "\"name\":\"aten::add\"");
         free(text);
         unlink(in_tmp(name));
     }
@@ -357,14 +357,14 @@ TEST(averages_are_a_trace_with_a_span_a_row)
     char *text = read_all(in_tmp("a.json"), &n);
     REQUIRE(text != NULL);
     CHECK(mtprof__json_valid(text, n));
-    CHECK_EQ_STR(
-        text, "{\"traceEvents\": [\n{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::add\", "
-              "\"pid\": 0, \"tid\": 0, \"ts\": 0.000, \"dur\": 25.000, \"args\": {\"count\": "
-              "5000, \"self_cpu_time_total\": 25.000, \"cpu_time_total\": 25.000, "
-              "\"self_device_time_total\": 0.000, \"device_time_total\": 0.000, \"min\": 0.005, "
-              "\"max\": 0.005, \"self_cpu_memory_usage\": 0, \"cpu_memory_usage\": 0, "
-              "\"self_device_memory_usage\": 0, \"device_memory_usage\": 0, \"flops\": 0, "
-              "\"device_type\": \"CPU\"}}\n]}\n");
+    CHECK_EQ_STR(text,
+                 "{\"traceEvents\":[\n{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::add\","
+                 "\"pid\":0,\"tid\":0,\"ts\":0.000,\"dur\":25.000,\"args\":{\"count\":"
+                 "5000,\"self_cpu_time_total\":25.000,\"cpu_time_total\":25.000,"
+                 "\"self_device_time_total\":0.000,\"device_time_total\":0.000,\"min\":0.005,"
+                 "\"max\":0.005,\"self_cpu_memory_usage\":0,\"cpu_memory_usage\":0,"
+                 "\"self_device_memory_usage\":0,\"device_memory_usage\":0,\"flops\":0,"
+                 "\"device_type\":\"CPU\"}}\n]}\n");
     REQUIRE_OK(mtprof_averages_export_chrome(averages, in_tmp("b.json"), NULL));
     char *second = read_all(in_tmp("b.json"), &again);
     REQUIRE(second != NULL);

@@ -49,7 +49,7 @@ static char *export_text(mtprof_model *model)
 static char *node_named(const char *text, const char *name)
 {
     char wanted[128];
-    snprintf(wanted, sizeof wanted, "\"name\": \"%s\", \"ctrl_deps\"", name);
+    snprintf(wanted, sizeof wanted, "\"name\":\"%s\",\"ctrl_deps\"", name);
     const char *at = strstr(text, wanted);
     REQUIRE(at != NULL);
     const char *end = strstr(at, "}]\n");
@@ -74,7 +74,7 @@ static long long number_behind(const char *text, const char *key)
 static long long attr(const char *node, const char *name)
 {
     char key[64];
-    snprintf(key, sizeof key, "\"name\": \"%s\", \"type\": \"%s\", \"value\": ", name,
+    snprintf(key, sizeof key, "\"name\":\"%s\",\"type\":\"%s\",\"value\":", name,
              strcmp(name, "seq_id") == 0 ? "int64" : "uint64");
     return number_behind(node, key);
 }
@@ -115,7 +115,7 @@ TEST(torchs_example)
     mtprof_end(step);
     mtprof_model *model = finish(session);
     char *text = export_text(model);
-    CHECK(strncmp(text, "{\n  \"schema\": \"1.1.1-chakra.0.0.4\", \"pid\": ", 43) == 0);
+    CHECK(strncmp(text, "{\n  \"schema\":\"1.1.1-chakra.0.0.4\",\"pid\":", 40) == 0);
     /* Thread, op, step, process, in this order, numbered as they began. */
     char *add = node_named(text, "aten::add");
     char *annotation = node_named(text, "ProfilerStep#1");
@@ -123,8 +123,8 @@ TEST(torchs_example)
     char *process = node_named(text, "[pytorch|profiler|execution_trace|process]");
     const char *const nodes[] = {process, thread, annotation, add};
     for (int i = 0; i < 4; i++) {
-        CHECK_EQ_I64(number_behind(nodes[i], "\"id\": "), i + 1);
-        CHECK_EQ_I64(number_behind(nodes[i], "\"ctrl_deps\": "), i == 0 ? 1 : i);
+        CHECK_EQ_I64(number_behind(nodes[i], "\"id\":"), i + 1);
+        CHECK_EQ_I64(number_behind(nodes[i], "\"ctrl_deps\":"), i == 0 ? 1 : i);
         CHECK_EQ_I64(attr(nodes[i], "scope"), i == 3 ? 0 : 7);
         CHECK_EQ_I64(attr(nodes[i], "seq_id"), i == 3 ? 6 : -1);
         CHECK_EQ_I64(attr(nodes[i], "tid"), i == 0 ? 0 : 1);
@@ -132,17 +132,16 @@ TEST(torchs_example)
     CHECK_EQ_I64(attr(thread, "rf_id"), 0);
     CHECK(attr(annotation, "rf_id") > 0);
     CHECK_EQ_I64(attr(add, "rf_id"), attr(annotation, "rf_id") + 1);
-    CHECK(strstr(add, "\"inputs\": {\"values\": [[5,6,0,16,4,\"cpu\"],[5,6,0,16,4,\"cpu\"],1], "
-                      "\"shapes\": [[4,4],[4,4],[]], "
-                      "\"types\": [\"Tensor(float)\",\"Tensor(float)\",\"Int\"], "
-                      "\"strides\": [[4,1],[4,1],[]]},\n") != NULL);
-    CHECK(strstr(add, "\"outputs\": {\"values\": [[7,8,3,0,0,\"cpu\"]], \"shapes\": [[]], "
-                      "\"types\": [\"Tensor\"], \"strides\": [[]]},\n") != NULL);
-    CHECK(strstr(add, "\"op_schema\", \"type\": \"string\", \"value\": \"aten::add.Tensor\"") !=
-          NULL);
-    CHECK(strstr(annotation, "\"inputs\": {\"values\": [], \"shapes\": [], \"types\": [], "
-                             "\"strides\": []},\n") != NULL);
-    CHECK(strstr(text, "\n  ],\n  \"finish_ts\": ") != NULL);
+    CHECK(strstr(add, "\"inputs\":{\"values\":[[5,6,0,16,4,\"cpu\"],[5,6,0,16,4,\"cpu\"],1],"
+                      "\"shapes\":[[4,4],[4,4],[]],"
+                      "\"types\":[\"Tensor(float)\",\"Tensor(float)\",\"Int\"],"
+                      "\"strides\":[[4,1],[4,1],[]]},\n") != NULL);
+    CHECK(strstr(add, "\"outputs\":{\"values\":[[7,8,3,0,0,\"cpu\"]],\"shapes\":[[]],"
+                      "\"types\":[\"Tensor\"],\"strides\":[[]]},\n") != NULL);
+    CHECK(strstr(add, "\"op_schema\",\"type\":\"string\",\"value\":\"aten::add.Tensor\"") != NULL);
+    CHECK(strstr(annotation, "\"inputs\":{\"values\":[],\"shapes\":[],\"types\":[],"
+                             "\"strides\":[]},\n") != NULL);
+    CHECK(strstr(text, "\n  ],\n  \"finish_ts\":") != NULL);
     CHECK_EQ_STR(text + strlen(text) - 2, "\n}");
     free(add);
     free(annotation);
@@ -182,13 +181,13 @@ TEST(every_kind_of_value)
     char *text = export_text(model);
     char *add = node_named(text, "aten::add");
     CHECK(strstr(add,
-                 "\"values\": [[[0,0,0,3,2,\"cpu\"],[0,0,0,3,2,\"cpu\"]],[-2,0.5],[],\"<None>\","
-                 "true,\"a\\\"<\",\"nan\",\"-inf\",9], "
-                 "\"shapes\": [[[3],[3]],[[],[]],[],[],[],[],[],[],[]], "
-                 "\"types\": [\"GenericList[Tensor(c10::Half),Tensor(c10::Half)]\","
+                 "\"values\":[[[0,0,0,3,2,\"cpu\"],[0,0,0,3,2,\"cpu\"]],[-2,0.5],[],\"<None>\","
+                 "true,\"a\\\"<\",\"nan\",\"-inf\",9],"
+                 "\"shapes\":[[[3],[3]],[[],[]],[],[],[],[],[],[],[]],"
+                 "\"types\":[\"GenericList[Tensor(c10::Half),Tensor(c10::Half)]\","
                  "\"GenericList[Int,Double]\",\"GenericList[]\",\"None\",\"Bool\",\"String\","
-                 "\"Double\",\"Double\",\"Int\"], "
-                 "\"strides\": [[[],[]],[[],[]],[],[],[],[],[],[],[]]}") != NULL);
+                 "\"Double\",\"Double\",\"Int\"],"
+                 "\"strides\":[[[],[]],[[],[]],[],[],[],[],[],[],[]]}") != NULL);
     free(add);
     free(text);
     mtprof_model_free(model);
@@ -233,14 +232,14 @@ TEST(parents_are_found_where_they_are)
     char *inside = node_named(text, "inside");
     char *work = node_named(text, "worker");
     char *backward = node_named(text, "AddBackward0");
-    long long id = number_behind(outer, "\"id\": ");
-    CHECK_EQ_I64(number_behind(inside, "\"ctrl_deps\": "), id);
-    CHECK_EQ_I64(number_behind(work, "\"ctrl_deps\": "), id);
-    CHECK_EQ_I64(number_behind(backward, "\"ctrl_deps\": "), number_behind(work, "\"id\": "));
+    long long id = number_behind(outer, "\"id\":");
+    CHECK_EQ_I64(number_behind(inside, "\"ctrl_deps\":"), id);
+    CHECK_EQ_I64(number_behind(work, "\"ctrl_deps\":"), id);
+    CHECK_EQ_I64(number_behind(backward, "\"ctrl_deps\":"), number_behind(work, "\"id\":"));
     CHECK_EQ_I64(attr(backward, "tid"), 2);
     CHECK_EQ_I64(attr(backward, "fw_tid"), 1);
     CHECK_EQ_I64(attr(backward, "scope"), 1);
-    CHECK_EQ_I64(attr(backward, "fw_parent"), number_behind(inside, "\"id\": "));
+    CHECK_EQ_I64(attr(backward, "fw_parent"), number_behind(inside, "\"id\":"));
     CHECK_EQ_I64(attr(inside, "fw_parent"), 0);
     CHECK(strstr(text, "cudaLaunchKernel") == NULL);
     CHECK(strstr(text, "python") == NULL);
@@ -257,7 +256,7 @@ TEST(an_empty_trace_has_its_process)
     mtprof_model *model = finish(start(WANTS));
     char *text = export_text(model);
     char *process = node_named(text, "[pytorch|profiler|execution_trace|process]");
-    CHECK_EQ_I64(number_behind(process, "\"id\": "), 1);
+    CHECK_EQ_I64(number_behind(process, "\"id\":"), 1);
     free(process);
     free(text);
     mtprof_model_free(model);
