@@ -159,7 +159,8 @@ class Run(unittest.TestCase):
             if option not in ("--output", "--path", "--ring", "--rows"):
                 done = self.mtprof("run", option, "3", "--", "true", status=2)
                 self.assertIn(f"unknown option '{option}'", done.stderr)
-        done = self.mtprof("-m", "mtprof", "run", "-q", "--", "printf", "%s", "-c", command=sys.executable, **environment)
+        done = self.mtprof("-m", "mtprof", "run", "-q", "--", "printf", "%s", "-c", command=sys.executable,
+                           **environment)
         self.assertEqual(done.stdout, "-c")
 
     def test_signals_are_passed_on(self):
