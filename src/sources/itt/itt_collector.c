@@ -10,6 +10,8 @@
  *   JT2  Names and domains live as long as the process: the program keeps pointers to them.
  *   JT3  A task ends the innermost one of its thread, as ITT says. A task that began while nothing
  *        recorded, or too deep, has its place in the thread's list all the same.
+ *   JT4  The part of ITT in the program may have made handles and domains itself, before it opened
+ *        us. Their last fields are ours all the same: what we find out is kept there.
  */
 #include "base/alloc.h"
 #include "sources/itt/itt_impl.h"
@@ -35,9 +37,17 @@ itt_string_handle *itt__create_string(const char *text)
     return name != NULL ? (itt_string_handle *)(void *)name->face : NULL;
 }
 
-collect_name *itt__name(const itt_string_handle *handle)
+collect_name *itt__name(itt_string_handle *handle)
 {
-    return handle != NULL ? handle->extra2 : NULL;
+    if (handle == NULL || handle->text == NULL) {
+        return NULL;
+    }
+    collect_name *name = __atomic_load_n(&handle->extra2, __ATOMIC_ACQUIRE);
+    if (MT_UNLIKELY(name == NULL)) { /* JT4 */
+        name = collect_name_of(handle->text, strlen(handle->text), dress);
+        __atomic_store_n(&handle->extra2, (void *)name, __ATOMIC_RELEASE);
+    }
+    return name;
 }
 
 const char *itt__text(const itt_string_handle *handle, const char *otherwise)
@@ -45,8 +55,11 @@ const char *itt__text(const itt_string_handle *handle, const char *otherwise)
     return handle != NULL && handle->text != NULL ? handle->text : otherwise;
 }
 
+/* What extra2 of a domain points to. */
+static char known_torch, known_other;
+
 typedef struct own_domain {
-    itt_domain domain; /* its extra1: it is torch's */
+    itt_domain domain;
     struct own_domain *next;
 } own_domain;
 
@@ -65,9 +78,7 @@ static itt_domain *create_domain(const char *text)
         own = mtb_calloc(1, sizeof *own + length + 1);
         if (own != NULL) {
             memcpy(own + 1, text, length);
-            own->domain = (itt_domain){.flags = 1,
-                                       .name = (const char *)(own + 1),
-                                       .extra1 = strcmp(text, "PyTorch") == 0};
+            own->domain = (itt_domain){.flags = 1, .name = (const char *)(own + 1)};
             own->next = domains;
             domains = own;
         }
@@ -76,14 +87,23 @@ static itt_domain *create_domain(const char *text)
     return own != NULL ? &own->domain : NULL;
 }
 
-static bool is_torch(const itt_domain *domain)
+static bool is_torch(itt_domain *domain)
 {
-    return domain != NULL && domain->extra1 != 0;
+    if (domain == NULL) {
+        return false;
+    }
+    void *known = __atomic_load_n(&domain->extra2, __ATOMIC_RELAXED); /* partner: the store below */
+    if (MT_UNLIKELY(known == NULL)) {
+        bool torch = domain->name != NULL && strcmp(domain->name, "PyTorch") == 0;
+        known = torch ? &known_torch : &known_other;
+        __atomic_store_n(&domain->extra2, known, __ATOMIC_RELAXED);
+    }
+    return known == &known_torch;
 }
 
 /* ---- metadata ---- */
 
-void itt__add_domain(mtprof_token token, const itt_domain *domain)
+void itt__add_domain(mtprof_token token, itt_domain *domain)
 {
     if (domain != NULL && !is_torch(domain)) {
         collect_add_domain(token, domain->name);
@@ -185,14 +205,9 @@ static void add_text(const itt_domain *domain, itt_id id, const itt_string_handl
 
 /* ---- tasks ---- */
 
-static void begin_task(const itt_domain *domain, itt_id task, itt_id parent,
-                       const itt_string_handle *handle)
+static void begin_named(itt_domain *domain, collect_name *name, const char *text)
 {
-    (void)task;
-    (void)parent;
     uint32_t level;
-    const char *text = itt__text(handle, "task");
-    collect_name *name = itt__name(handle);
     enum collect_kind kind = itt__is_paused()   ? COLLECT_UNRECORDED
                              : is_torch(domain) ? COLLECT_OP
                                                 : COLLECT_SCOPE;
@@ -201,12 +216,20 @@ static void begin_task(const itt_domain *domain, itt_id task, itt_id parent,
     itt__add_domain(token, domain);
 }
 
-static void begin_task_of_function(const itt_domain *domain, itt_id task, itt_id parent,
-                                   void *function)
+static void begin_task(itt_domain *domain, itt_id task, itt_id parent, itt_string_handle *handle)
 {
+    (void)task;
+    (void)parent;
+    begin_named(domain, itt__name(handle), "task");
+}
+
+static void begin_task_of_function(itt_domain *domain, itt_id task, itt_id parent, void *function)
+{
+    (void)task;
+    (void)parent;
     char text[32];
     (void)snprintf(text, sizeof text, "%p", function);
-    begin_task(domain, task, parent, &(itt_string_handle){.text = text});
+    begin_named(domain, NULL, text);
 }
 
 static void end_task(const itt_domain *domain)
@@ -216,7 +239,7 @@ static void end_task(const itt_domain *domain)
     (void)collect_pop(NULL, &level);
 }
 
-static void mark(const itt_domain *domain, itt_id id, const itt_string_handle *handle, int scope)
+static void mark(itt_domain *domain, itt_id id, const itt_string_handle *handle, int scope)
 {
     (void)id;
     (void)scope;

@@ -21,13 +21,13 @@ typedef struct itt_function {
 
 extern const itt_function itt__task_functions[], itt__counter_functions[], itt__range_functions[];
 
-/* The collector's own data of a handle; NULL for NULL and for handles of other makers. */
-collect_name *itt__name(const itt_string_handle *handle);
+/* The name of a handle; NULL where it has none, or there is no memory. */
+collect_name *itt__name(itt_string_handle *handle);
 const char *itt__text(const itt_string_handle *handle, const char *otherwise);
 itt_string_handle *itt__create_string(const char *text);
 
 /* Notes the domain of a range, unless it has none or is torch's. */
-void itt__add_domain(mtprof_token token, const itt_domain *domain);
+void itt__add_domain(mtprof_token token, itt_domain *domain);
 
 /* Adds `count` values under a key; several ones get the text "1, 2, 3". */
 void itt__add_values(mtprof_token token, uint32_t key, int type, size_t count, const void *data);

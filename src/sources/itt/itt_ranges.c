@@ -46,8 +46,7 @@ static open_range **find_place(const uint64_t key[5])
     return place;
 }
 
-static void begin(const uint64_t key[5], collect_name *name, const char *text,
-                  const itt_domain *domain)
+static void begin(const uint64_t key[5], collect_name *name, const char *text, itt_domain *domain)
 {
     if (itt__is_paused()) {
         return;
@@ -111,8 +110,8 @@ mtprof_token itt__find_range(const itt_domain *domain, itt_id id)
     return token;
 }
 
-static void begin_overlapped(const itt_domain *domain, itt_id id, itt_id parent,
-                             const itt_string_handle *handle)
+static void begin_overlapped(itt_domain *domain, itt_id id, itt_id parent,
+                             itt_string_handle *handle)
 {
     (void)parent;
     begin(KEY(KIND_TASK, domain, id), itt__name(handle), itt__text(handle, "task"), domain);

@@ -127,6 +127,33 @@ TEST(tasks_are_scopes_and_those_of_torch_are_ops)
     tv_free(v);
 }
 
+/* JT4: what the part of ITT in the program has made itself. */
+TEST(handles_and_domains_of_the_program_are_known)
+{
+    attach();
+    itt_domain torch = {.flags = 1, .name = "PyTorch"};
+    itt_domain mine = {.flags = 1, .name = "mine"};
+    itt_string_handle add = {.text = "aten::add"}, nothing_said = {0};
+    mtprof_session *s = tv_start(MTPROF_WANT_OPS | MTPROF_WANT_SCOPES);
+    for (int i = 0; i < 2; i++) {
+        itt.begin(&torch, none, none, &add);
+        itt.end(&torch);
+        itt.begin(&mine, none, none, &add);
+        itt.end(&mine);
+    }
+    itt.begin(&mine, none, none, &nothing_said);
+    itt.end(&mine);
+    trace_view *v = tv_finish(s, NULL);
+    CHECK_EQ_U64(v->n_spans, 5);
+    CHECK(add.extra2 != NULL && itt.string("aten::add")->extra2 == add.extra2);
+    for (size_t i = 0; i < 4; i++) {
+        CHECK_EQ_U64(tv_span_nth(v, "aten::add", i)->begin->r.aux & MTPROF_KIND_MASK,
+                     i % 2 == 0 ? MTPROF_KIND_OP : MTPROF_KIND_SCOPE);
+    }
+    CHECK(tv_span_named(v, "task") != NULL);
+    tv_free(v);
+}
+
 /* JT3, and names that another part of ITT made. */
 TEST(odd_programs_keep_their_nesting)
 {
