@@ -105,8 +105,8 @@ def of_nvtx(folder):
     done, events = run(folder, sys.executable, NVTX)
     found = spans(events)
     check("nvtx ran", done.returncode == 0 and "none lost" in done.stderr, done.stderr)
-    check("nvtx: ranges", {n: len(a) for n, a in found.items()} == {"decorated": 3, "outer": 1, "across": 1, "pushed": 1},
-          found)
+    counts = {name: len(rows) for name, rows in found.items()}
+    check("nvtx: ranges", counts == {"decorated": 3, "outer": 1, "across": 1, "pushed": 1}, found)
     details = [(a.get("domain"), a.get("category"), a.get("payload")) for a in found.get("decorated", [])]
     check("nvtx: domain, category, payload", details == [("app", "work", 7)] * 3, details)
     check("nvtx: a mark", any(e.get("ph") == "i" and e["name"] == "here" for e in events))
