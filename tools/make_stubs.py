@@ -35,7 +35,7 @@ PLAIN = {"__len__": "(self) -> int", "__bool__": "(self) -> bool", "__int__": "(
          "__invert__": "(self) -> Tensor", "__iter__": "(self) -> Iterator[Tensor]", "__hash__": "(self) -> int",
          "__getitem__": "(self, key: Any) -> Tensor", "__setitem__": "(self, key: Any, value: Any) -> None"}
 COMPARE = ("__lt__", "__le__", "__gt__", "__ge__")
-RETURNS = {**dict.fromkeys("bfloat16 bool byte cpu cuda npu detach_ double float half int long to pin_memory requires_grad_ "
+RETURNS = {**dict.fromkeys("bfloat16 bool byte char cpu cuda npu detach_ double float half int long short to pin_memory requires_grad_ "
                            "tensor as_tensor from_numpy from_dlpack frombuffer".split(), "Tensor"),
            **dict.fromkeys("dim ndimension numel nelement storage_offset element_size data_ptr get_num_threads".split(), "int"),
            **dict.fromkeys("is_contiguous is_floating_point is_signed is_complex is_same_size is_pinned is_grad_enabled "

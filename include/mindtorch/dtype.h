@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Element types. Ops on float16 and bfloat16 compute in float32 and round each result once.
+ * Element types. Ops on float16 and bfloat16 compute in float32 and round each result once; those
+ * on integers wrap at the width of the type. uint16, uint32 and uint64 are for data from elsewhere,
+ * as in torch: they are stored, moved, converted, compared for equality, multiplied and sorted;
+ * most arithmetic refuses them.
  */
 #ifndef MINDTORCH_DTYPE_H
 #define MINDTORCH_DTYPE_H
@@ -37,7 +40,9 @@ MT_API size_t mt_dtype_size(mt_dtype dtype);
 /** Bool, integer or real: what decides between types in promotion. */
 MT_API mt_category mt_dtype_category(mt_dtype dtype);
 
-/** The smallest type that holds both, as torch.promote_types() has it. */
+/** The smallest type that holds both, as torch.promote_types() has it. MT_DTYPE_NONE if an argument
+ * is none of the types, or one of them is uint16, uint32 or uint64 and the other is bool or another
+ * integer type: torch does not promote these (mt_last_error() then names both). */
 MT_API mt_dtype mt_promote_types(mt_dtype a, mt_dtype b);
 
 /** What creation ops use when no type is given: float32 unless it was changed. */

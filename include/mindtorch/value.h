@@ -34,7 +34,7 @@ typedef enum mt_kind {
 
 typedef struct mt_value {
     uint32_t kind;  /**< mt_kind */
-    uint32_t count; /**< INTS, TENSORS */
+    uint32_t count; /**< INTS, TENSORS; INT: 1 if `integer` has the bits of 2^63 or more (uint64) */
     union {
         int64_t integer; /**< INT, BOOL, DTYPE, DEVICE */
         double real;

@@ -259,7 +259,8 @@ def _running_in_place(name):
     return method
 
 
-_C_NAMES = {"bool": "bool", "uint8": "unsigned char", "int32": "int", "int64": "long int", "float16": "c10::Half",
+_C_NAMES = {"bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "uint16": "short "
+            "unsigned int", "uint32": "unsigned int", "uint64": "long unsigned int", "int32": "int", "int64": "long int", "float16": "c10::Half",
             "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double"}
 
 

@@ -427,8 +427,11 @@ def _random_(self, from_=0, to=None, *, generator=None):
     if to is None and from_:
         from_, to = 0, from_
     if to is None:
-        to = {"bool": 2, "uint8": 256, "int32": 2**31 - 1, "int64": 2**63 - 1, "float16": 2**11 + 1,
-              "bfloat16": 2**8 + 1, "float32": 2**24 + 1, "float64": 2**53 + 1}[str(self.dtype)[6:]]
+        name = str(self.dtype)[6:]
+        to = {"bool": 2, "uint8": 256, "int8": 2**7, "int16": 2**15, "int32": 2**31 - 1, "int64": 2**63 - 1,
+              "float16": 2**11 + 1, "bfloat16": 2**8 + 1, "float32": 2**24 + 1, "float64": 2**53 + 1}.get(name)
+        if to is None:  # as in torch
+            raise NotImplementedError(f"random_() without bounds is not implemented for {name}")
     return _ops.random_(self, from_, to, generator=generator)
 
 

@@ -11,10 +11,11 @@ import operator
 from . import _C
 
 TENSOR_TYPES = {"FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16",
-                "BFloat16Tensor": "bfloat16", "IntTensor": "int32", "LongTensor": "int64", "ByteTensor": "uint8",
-                "BoolTensor": "bool"}
+                "BFloat16Tensor": "bfloat16", "CharTensor": "int8", "ShortTensor": "int16", "IntTensor": "int32",
+                "LongTensor": "int64", "ByteTensor": "uint8", "BoolTensor": "bool"}
+LATER_TYPES = {"UInt16Tensor": "uint16", "UInt32Tensor": "uint32", "UInt64Tensor": "uint64"}  # names for type() only
 
-_NAMES = {getattr(_C, dtype): name for name, dtype in TENSOR_TYPES.items()}
+_NAMES = {getattr(_C, dtype): name for name, dtype in {**TENSOR_TYPES, **LATER_TYPES}.items()}
 
 
 class tensortype(type):  # noqa: N801 torch's name
@@ -119,9 +120,10 @@ def resolve(which):
         return which.dtype, which.is_cuda
     text = which if isinstance(which, str) else getattr(which, "__name__", str(which))
     place, _, name = text.rpartition(".")
-    if place not in ("torch", "torch.npu", "torch.cuda") or name not in TENSOR_TYPES:
+    known = {**TENSOR_TYPES, **LATER_TYPES}
+    if place not in ("torch", "torch.npu", "torch.cuda") or name not in known:
         raise ValueError(f"invalid type: '{text}'")
-    return getattr(_C, TENSOR_TYPES[name]), place != "torch"
+    return getattr(_C, known[name]), place != "torch"
 
 
 _default_on_device = False  # set_default_tensor_type() has set the default device
@@ -161,10 +163,10 @@ def _untyped_storage(self):
 
 
 def _storage_type(self):
-    """torch.FloatStorage and so on."""
+    """torch.FloatStorage and so on; None for types from after that time."""
     from . import storage
 
-    return storage.LEGACY[_NAMES[self.dtype].replace("Tensor", "Storage")]
+    return storage.LEGACY.get(_NAMES[self.dtype].replace("Tensor", "Storage"))
 
 
 def _set(self, source=None, storage_offset=0, size=None, stride=None):

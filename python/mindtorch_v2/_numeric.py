@@ -10,7 +10,8 @@ _FLOATS = {  # bits, eps, max, smallest normal, resolution
     "float16": (16, 0.0009765625, 65504.0, 6.103515625e-05, 0.001),
     "bfloat16": (16, 0.0078125, 3.3895313892515355e38, 1.1754943508222875e-38, 0.01),
 }
-_INTS = {"uint8": (8, 0, 255), "int32": (32, -2**31, 2**31 - 1), "int64": (64, -2**63, 2**63 - 1)}
+_INTS = {f"int{bits}": (bits, -2**(bits - 1), 2**(bits - 1) - 1) for bits in (8, 16, 32, 64)}
+_INTS.update((f"uint{bits}", (bits, 0, 2**bits - 1)) for bits in (8, 16, 32, 64))
 
 
 def _name(dtype):

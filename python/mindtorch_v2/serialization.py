@@ -47,6 +47,8 @@ _CHUNK = 1 << 24
 _STORAGES = {
     "BoolStorage": "bool",
     "ByteStorage": "uint8",
+    "CharStorage": "int8",
+    "ShortStorage": "int16",
     "IntStorage": "int32",
     "LongStorage": "int64",
     "HalfStorage": "float16",
@@ -54,6 +56,11 @@ _STORAGES = {
     "FloatStorage": "float32",
     "DoubleStorage": "float64",
 }
+
+
+# Types without a type of storage of their own: their storages are written as bytes, and the type beside them.
+_BYTES = "UntypedStorage"
+_TYPES_AS_BYTES = ("uint16", "uint32", "uint64")
 
 
 class _StorageType:
@@ -67,10 +74,10 @@ class _StorageType:
 
     @property
     def dtype(self):
-        return getattr(torch, _STORAGES[self.name])
+        return torch.uint8 if self.name == _BYTES else getattr(torch, _STORAGES[self.name])
 
 
-for _name in _STORAGES:
+for _name in (*_STORAGES, _BYTES):
     globals()[_name] = _StorageType(_name)
 _STORAGE_OF = {dtype: name for name, dtype in _STORAGES.items()}
 
@@ -89,8 +96,9 @@ class _Stored:
         self.key, self.tensor, self.count = key, tensor, count
 
     def identity(self):
-        kind = globals()[_STORAGE_OF[_dtype_name(self.tensor.dtype)]]
-        return ("storage", kind, self.key, str(self.tensor.device), self.count)
+        name = _STORAGE_OF.get(_dtype_name(self.tensor.dtype), _BYTES)
+        count = self.count * self.tensor.element_size() if name == _BYTES else self.count
+        return ("storage", globals()[name], self.key, str(self.tensor.device), count)
 
     def data(self):
         """The bytes of the whole storage."""
@@ -146,6 +154,8 @@ class _Pickler(pickle.Pickler):
         plain = tensor.detach()
         stored = self._stored(plain)
         place = (stored, plain.storage_offset(), tuple(plain.shape), tuple(plain.stride()))
+        if _dtype_name(plain.dtype) in _TYPES_AS_BYTES:
+            return _rebuild_tensor_v3, (*place, tensor.requires_grad, OrderedDict(), plain.dtype)
         return _rebuild_tensor_v2, (*place, tensor.requires_grad, OrderedDict())
 
 
@@ -172,10 +182,12 @@ def _torch_names(data):
     return out.getvalue()
 
 
-_FUNCTIONS = ("_rebuild_tensor_v2", "_rebuild_parameter", "_rebuild_meta_tensor_no_storage")
+_FUNCTIONS = ("_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_parameter", "_rebuild_meta_tensor_no_storage")
 _THEIR_MODULE = {(__name__, name): "torch._utils" for name in _FUNCTIONS}
 _THEIR_MODULE.update({(__name__, name): "torch" for name in _STORAGES})
-for _name in ("Size", "device", "dtype", *_STORAGES.values()):
+_THEIR_MODULE[(__name__, _BYTES)] = "torch.storage"
+_DTYPES = (*_STORAGES.values(), *_TYPES_AS_BYTES)
+for _name in ("Size", "device", "dtype", *_DTYPES):
     for _module in ("mindtorch_v2", "mindtorch_v2._C", "torch"):
         _THEIR_MODULE[(_module, _name)] = "torch"
 
@@ -308,6 +320,14 @@ def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
     return tensor.requires_grad_() if requires_grad else tensor
 
 
+def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None):
+    """Of a storage of bytes: the offset counts elements all the same."""
+    if not isinstance(storage, _Loaded) or not isinstance(dtype, torch.dtype):
+        raise pickle.UnpicklingError(f"a tensor needs a storage and a type, the file has {type(storage).__name__} and "
+                                     f"{type(dtype).__name__}")
+    return _rebuild_tensor_v2(storage.of(dtype), storage_offset, size, stride, requires_grad, backward_hooks)
+
+
 def _rebuild_parameter(data, requires_grad, backward_hooks):
     if not isinstance(data, torch.Tensor):
         raise pickle.UnpicklingError(f"a Parameter needs a tensor, the file has {type(data).__name__}")
@@ -318,10 +338,10 @@ def _allowed(module, name):
     """What a name in a file means with weights_only; None: not allowed."""
     if module in ("torch._utils", __name__) and name in _FUNCTIONS:
         return globals()[name]
-    if module in ("torch", __name__) and name in _STORAGES:
+    if module in ("torch", __name__) and name in _STORAGES or module in ("torch.storage", __name__) and name == _BYTES:
         return globals()[name]
     if module in ("torch", "mindtorch_v2", "mindtorch_v2._C"):
-        if name in ("Size", "device") or name in _STORAGES.values():
+        if name in ("Size", "device") or name in _DTYPES:
             return getattr(torch, name)
     plain = {
         ("collections", "OrderedDict"): OrderedDict,
@@ -354,7 +374,7 @@ def _maker(found):
         return _weights_only.make_encoded
     if found is torch.Size:
         return _make_size
-    if found is torch.device or found in (_rebuild_tensor_v2, _rebuild_parameter,
+    if found is torch.device or found in (_rebuild_tensor_v2, _rebuild_tensor_v3, _rebuild_parameter,
                                           _rebuild_meta_tensor_no_storage):
         return lambda reader, *arguments: found(*arguments)
     return None
@@ -368,6 +388,18 @@ class _Loaded:
 
     def __init__(self, elements):
         self.elements = elements
+        self.others = {}
+
+    def of(self, dtype):
+        """The same bytes as elements of another type."""
+        if dtype not in self.others:
+            elements, size = self.elements, dtype.itemsize
+            if elements.nbytes % size:
+                raise pickle.UnpicklingError(f"a storage of {elements.nbytes} bytes has no whole elements of {dtype}")
+            if elements.data_ptr() % size:
+                elements = elements.clone()
+            self.others[dtype] = _Loaded(elements.view(dtype))
+        return self.others[dtype]
 
     def view(self, offset, size, stride):
         show = _weights_only.show

@@ -229,7 +229,7 @@ class TypedStorage(_Storage):
             if name not in _DTYPES:
                 raise ValueError(f"type(): {dtype!r} is not a type of storage")
             return self._like(self._tensor.to(_DTYPES[name]))
-        name = next((name for name, dtype in _DTYPES.items() if dtype is self.dtype), "TypedStorage")
+        name = next((name for name, dtype in _DTYPES.items() if dtype is self.dtype), "storage.TypedStorage")
         return f"torch.{name}" if self.device.type == "cpu" else f"torch.{self.device.type}.{name}"
 
 
@@ -243,7 +243,8 @@ def _conversion(name, dtype):
 
 
 for _name, _dtype in {"float": _C.float32, "double": _C.float64, "half": _C.float16, "bfloat16": _C.bfloat16,
-                      "int": _C.int32, "long": _C.int64, "byte": _C.uint8, "bool": _C.bool}.items():
+                      "char": _C.int8, "short": _C.int16, "int": _C.int32, "long": _C.int64, "byte": _C.uint8,
+                      "bool": _C.bool}.items():
     setattr(TypedStorage, _name, _conversion(_name, _dtype))
 
 

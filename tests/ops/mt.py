@@ -17,7 +17,8 @@ import numpy as np
 KINDS = ("NONE BOOL INT REAL TENSOR INTS TENSORS TEXT DTYPE DEVICE GENERATOR").split()
 NONE, BOOL, INT, REAL, TENSOR, INTS, TENSORS, TEXT, DTYPE, DEVICE, GENERATOR = range(len(KINDS))
 
-DTYPES = ("bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64")
+DTYPES = ("bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "int8", "int16", "uint16",
+          "uint32", "uint64")
 FLAGS = ("COMPOSITE INPLACE VIEW RANDOM SYNC USER FACTORY POINTWISE REDUCTION OPTIMIZER "
          "ANY_DEVICE PRODUCT FUSED LIKE").split()
 RETAIN_GRAPH, CREATE_GRAPH, ALLOW_UNUSED = 1, 2, 4

@@ -19,6 +19,8 @@ import numpy as np
 FLOATS = ("float32", "float64")
 HALVES = ("float16", "bfloat16")
 INTEGERS = ("uint8", "int32", "int64")
+SHORTS = ("int8", "int16")
+UNSIGNED = ("uint16", "uint32", "uint64")  # torch calls them barebones: they have few ops
 NUMBERS = INTEGERS + FLOATS
 ALL = ("bool",) + NUMBERS
 EVERY = ALL + HALVES  # data movers
@@ -112,7 +114,8 @@ class Maker:
         self.rng = np.random.default_rng([seed] + list(f"{op} {dtype}".encode()))
         self.floating = dtype in FLOATS + HALVES
         self.is_bool = dtype == "bool"
-        self.integer = dtype in INTEGERS
+        self.integer = dtype in INTEGERS + SHORTS + UNSIGNED
+        self.unsigned = dtype in ("uint8",) + UNSIGNED
 
     def cast(self, array):
         """Numbers as the dtype under test."""
@@ -121,11 +124,11 @@ class Maker:
         return np.asarray(array).astype(self.dtype)
 
     def array(self, shape=(), low=None, high=None):
-        """Uniform numbers: floats in [-2, 2), integers in [-9, 9] (uint8: [0, 9]), bools."""
+        """Uniform numbers: floats in [-2, 2), integers in [-9, 9] (unsigned: [0, 9]), bools."""
         if self.is_bool:
             return np.asarray(self.rng.integers(0, 2, shape), bool)
         if self.integer:
-            low = (0 if self.dtype == "uint8" else -9) if low is None else low
+            low = (0 if self.unsigned else -9) if low is None else low
             high = 9 if high is None else high
             return np.asarray(self.rng.integers(low, high + 1, shape), self.dtype)
         low = -2.0 if low is None else low
@@ -151,7 +154,7 @@ class Maker:
         count = int(np.prod(shape))
         if self.is_bool:
             return self.array(shape)
-        start = 0 if self.dtype == "uint8" else -(count // 2)
+        start = 0 if self.unsigned else -(count // 2)
         values = self.rng.permutation(np.arange(start, start + count)).reshape(shape)
         return self.cast(values * 0.125 if self.floating else values)
 

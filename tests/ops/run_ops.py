@@ -34,7 +34,7 @@ FAMILIES = ("create", "pointwise", "gamma", "reduce", "view", "index", "matrix",
             "compose", "alias", "optim")
 TOLERANCES = {"float64": (1e-11, 1e-12), "float32": (2e-5, 2e-6), "float16": (2e-3, 1e-3),
               "bfloat16": (1.6e-2, 1e-2)}
-CATEGORY = {"bool": 0, "uint8": 1, "int32": 1, "int64": 1}
+CATEGORY = {"bool": 0, **dict.fromkeys(opcases.INTEGERS + opcases.SHORTS + opcases.UNSIGNED, 1)}
 SAMPLED_SHARE = 4  # one case of these in the types that are sampled
 LONG = os.environ.get("MT_LONG", "0") != "0"
 SHOWN = 4  # failures of a row

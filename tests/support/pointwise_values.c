@@ -69,6 +69,11 @@ void pointwise_put(const mt_array *array, int64_t i, uint64_t *seed)
     case MT_DTYPE_I64: ((int64_t *)array->data)[at] = any_integer(bits); return;
     case MT_DTYPE_F32: ((float *)array->data)[at] = (float)any_real(bits); return;
     case MT_DTYPE_F64: ((double *)array->data)[at] = any_real(bits); return;
+    case MT_DTYPE_I8:
+    case MT_DTYPE_I16:
+    case MT_DTYPE_U16:
+    case MT_DTYPE_U32:
+    case MT_DTYPE_U64: strided_set_integer(array, i, any_integer(bits)); return;
     default: ((uint16_t *)array->data)[at] = (uint16_t)bits; return;
     }
 }
@@ -78,6 +83,16 @@ void pointwise_fill(const mt_array *array, uint64_t *seed)
     for (int64_t i = 0, count = strided_numel(array); i < count; i++) {
         pointwise_put(array, i, seed);
     }
+}
+
+bool pointwise_is_real(uint32_t dtype)
+{
+    return mt_dtype_category((mt_dtype)dtype) == MT_CATEGORY_REAL;
+}
+
+bool pointwise_is_unsigned(uint32_t dtype)
+{
+    return dtype == MT_DTYPE_U16 || dtype == MT_DTYPE_U32 || dtype == MT_DTYPE_U64;
 }
 
 int64_t pointwise_integer(const mt_array *array, int64_t i)
@@ -124,7 +139,11 @@ int64_t pointwise_wrap(uint32_t dtype, int64_t value)
     switch (dtype) {
     case MT_DTYPE_BOOL: return value != 0;
     case MT_DTYPE_U8: return (uint8_t)value;
+    case MT_DTYPE_I8: return (int8_t)value;
+    case MT_DTYPE_I16: return (int16_t)value;
+    case MT_DTYPE_U16: return (uint16_t)value;
     case MT_DTYPE_I32: return (int32_t)value;
+    case MT_DTYPE_U32: return (uint32_t)value;
     default: return value;
     }
 }

@@ -25,6 +25,12 @@ void pointwise_each_isa(void (*check)(void));
 void pointwise_fill(const mt_array *array, uint64_t *seed);
 void pointwise_put(const mt_array *array, int64_t i, uint64_t *seed);
 
+/* Whether elements are real numbers. */
+bool pointwise_is_real(uint32_t dtype);
+
+/* uint16, uint32, uint64, which few codes are for. */
+bool pointwise_is_unsigned(uint32_t dtype);
+
 int64_t pointwise_integer(const mt_array *array, int64_t i);
 long double pointwise_real(const mt_array *array, int64_t i);
 

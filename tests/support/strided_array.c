@@ -124,6 +124,7 @@ double strided_get(const mt_array *array, int64_t i)
     switch (array->dtype) {
     case MT_DTYPE_F32: return (double)((const float *)array->data)[at];
     case MT_DTYPE_F64: return ((const double *)array->data)[at];
+    case MT_DTYPE_U64: return (double)((const uint64_t *)array->data)[at];
     default: return (double)strided_get_integer(array, i);
     }
 }
@@ -134,9 +135,19 @@ int64_t strided_get_integer(const mt_array *array, int64_t i)
     switch (array->dtype) {
     case MT_DTYPE_BOOL:
     case MT_DTYPE_U8: return ((const uint8_t *)array->data)[at];
+    case MT_DTYPE_I8: return ((const int8_t *)array->data)[at];
+    case MT_DTYPE_I16: return ((const int16_t *)array->data)[at];
+    case MT_DTYPE_U16: return ((const uint16_t *)array->data)[at];
     case MT_DTYPE_I32: return ((const int32_t *)array->data)[at];
+    case MT_DTYPE_U32: return ((const uint32_t *)array->data)[at];
     default: return ((const int64_t *)array->data)[at];
     }
+}
+
+void strided_set_integer(const mt_array *array, int64_t i, int64_t value)
+{
+    size_t bytes = mt_dtype_size((mt_dtype)array->dtype);
+    memcpy((char *)array->data + (size_t)strided_offset(array, i) * bytes, &value, bytes);
 }
 
 void strided_set(const mt_array *array, int64_t i, double value)
@@ -148,6 +159,11 @@ void strided_set(const mt_array *array, int64_t i, double value)
     case MT_DTYPE_I32: ((int32_t *)array->data)[at] = (int32_t)value; break;
     case MT_DTYPE_I64: ((int64_t *)array->data)[at] = (int64_t)value; break;
     case MT_DTYPE_F32: ((float *)array->data)[at] = (float)value; break;
+    case MT_DTYPE_I8:
+    case MT_DTYPE_I16:
+    case MT_DTYPE_U16:
+    case MT_DTYPE_U32:
+    case MT_DTYPE_U64: strided_set_integer(array, i, (int64_t)value); break;
     default: ((double *)array->data)[at] = value; break;
     }
 }

@@ -42,7 +42,8 @@ int64_t strided_numel(const mt_array *array);
 /* Offset in elements of element number i. */
 int64_t strided_offset(const mt_array *array, int64_t i);
 double strided_get(const mt_array *array, int64_t i);
-int64_t strided_get_integer(const mt_array *array, int64_t i);
+int64_t strided_get_integer(const mt_array *array, int64_t i); /* uint64: its bits */
+void strided_set_integer(const mt_array *array, int64_t i, int64_t value);
 void strided_set(const mt_array *array, int64_t i, double value);
 
 /* Random elements: reals of about [-2, 2], small integers. */

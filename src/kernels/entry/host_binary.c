@@ -25,6 +25,15 @@ static loop_table *const tables[MT_DTYPE_COUNT][MT_ISA_I_LEVELS] = {
     [MT_DTYPE_F64] = MT_LOOP_LEVELS(&mt__binary_f64),
 };
 
+/* uint64 has the loops of int64 that give the same bits for both. */
+static loop_table *find_table(uint16_t code, uint32_t dtype)
+{
+    bool signless = code == MT_BINARY_ADD || code == MT_BINARY_SUB || code == MT_BINARY_MUL ||
+                    code == MT_BINARY_BITWISE_AND || code == MT_BINARY_BITWISE_OR ||
+                    code == MT_BINARY_BITWISE_XOR || code == MT_BINARY_EQ || code == MT_BINARY_NE;
+    return tables[dtype == MT_DTYPE_U64 && signless ? MT_DTYPE_I64 : dtype][mt__isa_level()];
+}
+
 static const int32_t grains[MT_BINARY_COUNT] = {
 #define MT_I_BINARY(name, cost) [MT_BINARY_##name] = cost##_GRAIN,
 #include <mindtorch/kernel_codes.def>
@@ -104,7 +113,7 @@ static uint32_t run_with_scalar(const mt_kernel_call *call, int64_t form, mt__lo
 MT_HOST_KERNEL(BINARY)
 {
     uint32_t dtype = mt__wide_type(call->tensors[1].dtype);
-    loop_table *table = tables[dtype][mt__isa_level()];
+    loop_table *table = find_table(call->code, dtype);
     mt__loop_fn *loop = table == NULL ? NULL : (*table)[call->code];
     if (MT_UNLIKELY(loop == NULL)) {
         return mtb_fail(MT_ENOTSUP, "BINARY %u: not implemented for dtype %u", call->code, dtype);

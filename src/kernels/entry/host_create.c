@@ -26,7 +26,7 @@ static void write_range(void *context, int64_t begin, int64_t end)
     const range_job *work = context;
     uint32_t dtype = work->out.dtype;
     int64_t bytes = mt__element_bytes(dtype) * work->out.strides[0];
-    bool is_integer = dtype <= MT_DTYPE_I64;
+    bool is_integer = mt_dtype_category((mt_dtype)dtype) != MT_CATEGORY_REAL;
     for (int64_t i = begin; i < end; i++) {
         mt_scalar number = {.kind = is_integer ? MT_KIND_INT : MT_KIND_REAL};
         if (is_integer) {

@@ -41,7 +41,11 @@ void mt__sort_load_words(mt__sort_word *words, const char *row, int64_t stride, 
 {
     uint32_t flip = descending ? UINT32_MAX : 0;
     switch ((mt_dtype)dtype) {
+    case MT_DTYPE_I8: LOAD_WORDS(uint8_t, v ^ 0x80U) break;
+    case MT_DTYPE_I16: LOAD_WORDS(uint16_t, v ^ 0x8000U) break;
+    case MT_DTYPE_U16: LOAD_WORDS(uint16_t, v) break;
     case MT_DTYPE_I32: LOAD_WORDS(uint32_t, v ^ 0x80000000U) break;
+    case MT_DTYPE_U32: LOAD_WORDS(uint32_t, v) break;
     case MT_DTYPE_F16: LOAD_WORDS(uint16_t, key_of_real_16(v, 0x7C00)) break;
     case MT_DTYPE_BF16: LOAD_WORDS(uint16_t, key_of_real_16(v, 0x7F80)) break;
     case MT_DTYPE_F32: LOAD_WORDS(uint32_t, key_of_real_32(v, 0x7F800000U)) break;
@@ -61,7 +65,12 @@ void mt__sort_load_pairs(mt__sort_pair *pairs, const char *row, int64_t stride, 
 {
     uint64_t flip = descending ? UINT64_MAX : 0;
     switch ((mt_dtype)dtype) {
+    case MT_DTYPE_I8: LOAD_PAIRS(uint8_t, v ^ 0x80U) break;
+    case MT_DTYPE_I16: LOAD_PAIRS(uint16_t, v ^ 0x8000U) break;
+    case MT_DTYPE_U16: LOAD_PAIRS(uint16_t, v) break;
     case MT_DTYPE_I32: LOAD_PAIRS(uint32_t, v ^ 0x80000000U) break;
+    case MT_DTYPE_U32: LOAD_PAIRS(uint32_t, v) break;
+    case MT_DTYPE_U64: LOAD_PAIRS(uint64_t, v) break;
     case MT_DTYPE_F16: LOAD_PAIRS(uint16_t, key_of_real_16(v, 0x7C00)) break;
     case MT_DTYPE_BF16: LOAD_PAIRS(uint16_t, key_of_real_16(v, 0x7F80)) break;
     case MT_DTYPE_F32: LOAD_PAIRS(uint32_t, key_of_real_32(v, 0x7F800000U)) break;

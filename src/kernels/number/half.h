@@ -72,4 +72,14 @@ MT_INLINE int64_t mt__f32_to_i64(float x)
     return (int64_t)(x >= -0x1p63F && x < 0x1p63F ? x : -0x1p63F);
 }
 
+/* What is negative wraps, NaN is 2^63, what is too large 0: what the processor's instructions make
+ * of the bits, as in torch. */
+MT_INLINE uint64_t mt__real_to_u64(double x)
+{
+    if (x >= 0x1p63) {
+        return x < 0x1p64 ? (uint64_t)x : 0;
+    }
+    return (uint64_t)mt__real_to_i64(x);
+}
+
 #endif /* KERNELS_NUMBER_HALF_H */

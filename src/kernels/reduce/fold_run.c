@@ -69,7 +69,10 @@ static void store_integer(void *out, mt_dtype dtype, int64_t value)
     case MT_DTYPE_U8: *(uint8_t *)out = (uint8_t)value; break;
     case MT_DTYPE_I32: *(int32_t *)out = (int32_t)(uint32_t)value; break;
     case MT_DTYPE_I64: *(int64_t *)out = value; break;
-    default: store_real(out, dtype, (double)value); break;
+    default: {
+        const mt_scalar scalar = mt_int(value);
+        mt__scalar_store(&scalar, dtype, out);
+    }
     }
 }
 
@@ -414,10 +417,15 @@ static void run_columns(void *context, int64_t begin, int64_t end)
 
 /* ---- the choice ---- */
 
+/* What depends on elements being 0 or not. */
+static bool asks_for_zero(mt__fold fold)
+{
+    return fold == MT_FOLD_COUNT || fold == MT_FOLD_ALL || fold == MT_FOLD_ANY;
+}
+
 static bool is_real(mt__fold fold, mt_dtype dtype)
 {
-    return mt_dtype_category(dtype) == MT_CATEGORY_REAL && fold != MT_FOLD_COUNT &&
-           fold != MT_FOLD_ALL && fold != MT_FOLD_ANY;
+    return mt_dtype_category(dtype) == MT_CATEGORY_REAL && !asks_for_zero(fold);
 }
 
 static bool fits_columns(const mt__reduce_plan *plan)
@@ -432,6 +440,9 @@ int mt__reduce_run(const mt__reduce_job *job, const mt_array outs[MT_REDUCE_OUTS
     reduction run;
     run.job = *job;
     run.in_dtype = (mt_dtype)mt__wide_type(in->dtype);
+    if (in->dtype == MT_DTYPE_U64 && asks_for_zero(job->fold)) {
+        run.in_dtype = MT_DTYPE_I64;
+    }
     run.convert = mt__is_narrow(in->dtype) ? mt__convert_loop(in->dtype, run.in_dtype) : NULL;
     run.loops = &MT_ISA_PICK(mt__folds)->of[job->fold][run.in_dtype];
     if (run.loops->row == NULL) {

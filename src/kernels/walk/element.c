@@ -23,6 +23,13 @@ void mt__scalar_store(const mt_scalar *scalar, mt_dtype dtype, void *element)
         *(int32_t *)element = is_real ? mt__real_to_i32(real) : (int32_t)integer;
         return;
     case MT_DTYPE_I64: *(int64_t *)element = integer; return;
+    case MT_DTYPE_I8: *(int8_t *)element = (int8_t)integer; return;
+    case MT_DTYPE_I16:
+    case MT_DTYPE_U16: *(uint16_t *)element = (uint16_t)integer; return;
+    case MT_DTYPE_U32: *(uint32_t *)element = (uint32_t)integer; return;
+    case MT_DTYPE_U64:
+        *(uint64_t *)element = is_real ? mt__real_to_u64(real) : (uint64_t)integer;
+        return;
     case MT_DTYPE_F16: *(uint16_t *)element = mt__f32_to_f16((float)real); return;
     case MT_DTYPE_BF16: *(uint16_t *)element = mt__f32_to_bf16((float)real); return;
     case MT_DTYPE_F32: *(float *)element = (float)real; return;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Narrow types: those that kernels compute with in a wider type, to which elements are converted
- * when they are read, and rounded once when they are written.
+ * when they are read, and rounded once (integers: wrapped) when they are written.
  *
- *      float16, bfloat16   float32
+ *      float16, bfloat16     float32
+ *      int8, int16, uint16   int32
+ *      uint32                int64
  *
  * Three places do it, so that no kernel has a copy for such a type:
  *      mt__pointwise_narrow()   a tile at a time, in the first-level cache

@@ -63,6 +63,9 @@ MT_INLINE bool mt__arg_bool(const mt__call *call, uint32_t i)
 /* Numbers of any kind as double. */
 MT_INLINE double mt__scalar_real(const mt_scalar *scalar)
 {
+    if (scalar->kind == MT_KIND_INT && scalar->count != 0) {
+        return (double)(uint64_t)scalar->of.integer;
+    }
     return scalar->kind == MT_KIND_REAL ? scalar->of.real : (double)scalar->of.integer;
 }
 

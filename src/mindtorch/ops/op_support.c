@@ -83,6 +83,10 @@ int mt__converted(mt__call *call, mt_tensor *tensor, mt_dtype dtype, mt_tensor *
 int mt__kernel(mt__call *call, const mt__kernel_args *args)
 {
     mt_array arrays[MT_COUNT(args->tensors)];
+    if (args->tensors[0] != NULL) {
+        MT_TRY(
+            mt__check_unsigned(call, args->kernel, args->code, (mt_dtype)args->tensors[0]->dtype));
+    }
     for (uint32_t i = 0; i < args->n_tensors; i++) {
         arrays[i] = args->tensors[i] == NULL ? mt__no_array() : mt__array(args->tensors[i]);
     }
@@ -203,21 +207,21 @@ static mt_category scalar_category(const mt_value *value)
                                         : MT_CATEGORY_REAL;
 }
 
-static mt_dtype join(mt_dtype a, mt_dtype b)
+static int join(mt_dtype *a, mt_dtype b)
 {
-    return a == MT_DTYPE_NONE ? b : mt_promote_types(a, b);
+    *a = *a == MT_DTYPE_NONE ? b : mt_promote_types(*a, b);
+    return *a == MT_DTYPE_NONE ? MT_ERUNTIME : MT_OK;
 }
 
 /* The effect of a weaker class on the type: none unless its category is higher. */
-static mt_dtype weaker(mt_dtype strong, mt_dtype weak)
+static int join_weaker(mt_dtype *strong, mt_dtype weak)
 {
-    if (strong == MT_DTYPE_NONE || weak == MT_DTYPE_NONE) {
-        return strong == MT_DTYPE_NONE ? weak : strong;
-    }
-    return mt_dtype_category(weak) > mt_dtype_category(strong) ? join(strong, weak) : strong;
+    bool matters = weak != MT_DTYPE_NONE && (*strong == MT_DTYPE_NONE ||
+                                             mt_dtype_category(weak) > mt_dtype_category(*strong));
+    return matters ? join(strong, weak) : MT_OK;
 }
 
-mt_dtype mt__promote_values(const mt_value *values, uint32_t count)
+int mt__promote_values(const mt_value *values, uint32_t count, mt_dtype *dtype)
 {
     mt_dtype with_dims = MT_DTYPE_NONE;
     mt_dtype without_dims = MT_DTYPE_NONE;
@@ -226,15 +230,17 @@ mt_dtype mt__promote_values(const mt_value *values, uint32_t count)
         if (values[i].kind == MT_KIND_TENSOR) {
             const mt_tensor *tensor = values[i].of.tensor;
             mt_dtype *class = tensor->n_dims > 0 ? &with_dims : &without_dims;
-            *class = join(*class, (mt_dtype)tensor->dtype);
+            MT_TRY(join(class, (mt_dtype)tensor->dtype));
         } else if (values[i].kind >= MT_KIND_BOOL && values[i].kind <= MT_KIND_REAL) {
             mt_category category = scalar_category(&values[i]);
-            numbers = join(numbers, category == MT_CATEGORY_BOOL  ? MT_DTYPE_BOOL
-                                    : category == MT_CATEGORY_INT ? MT_DTYPE_I64
-                                                                  : mt_default_dtype());
+            MT_TRY(join(&numbers, category == MT_CATEGORY_BOOL  ? MT_DTYPE_BOOL
+                                  : category == MT_CATEGORY_INT ? MT_DTYPE_I64
+                                                                : mt_default_dtype()));
         }
     }
-    return weaker(weaker(with_dims, without_dims), numbers);
+    *dtype = with_dims;
+    MT_TRY(join_weaker(dtype, without_dims));
+    return join_weaker(dtype, numbers);
 }
 
 mt_dtype mt__to_floating(mt_dtype dtype)

@@ -78,8 +78,9 @@ int mt__copy_elements(mt_tensor *to, mt_tensor *from);
 int mt__copy_elements_with(mt_tensor *to, mt_tensor *from, bool non_blocking);
 
 /* The type of a result: dimensioned tensors, then 0-d tensors, then numbers; a higher category
- * wins. Values that are neither tensors nor numbers are left out. */
-mt_dtype mt__promote_values(const mt_value *values, uint32_t count);
+ * wins. Values that are neither tensors nor numbers are left out. MT_ERUNTIME: types that have no
+ * common one (mt_promote_types()). */
+int mt__promote_values(const mt_value *values, uint32_t count, mt_dtype *dtype);
 
 /* The default type where `dtype` is an integer or bool: what exp(), div() compute in. */
 mt_dtype mt__to_floating(mt_dtype dtype);

@@ -330,7 +330,8 @@ class Numpy(unittest.TestCase):
         self.assertEqual(torch.from_numpy(a[:, ::2]).tolist(), a[:, ::2].tolist())
 
     def test_types(self):
-        for name in ("bool", "uint8", "int32", "int64", "float16", "float32", "float64"):
+        for name in ("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "float32",
+                     "float64"):
             a = numpy.array([[0, 1], [1, 0]], dtype=name)
             x = torch.from_numpy(a)
             self.assertEqual(str(x.dtype), f"torch.{name}")
@@ -344,8 +345,8 @@ class Numpy(unittest.TestCase):
         self.assertEqual(torch.tensor(5.0).numpy().shape, ())
 
     def test_refused(self):
-        supported = "float64, float32, float16, int64, int32, uint8, and bool"
-        for a in (numpy.array(["a"]), numpy.array([1], dtype="int16"), numpy.array([1], dtype="complex64"),
+        supported = "float64, float32, float16, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool"
+        for a in (numpy.array(["a"]), numpy.array([1], dtype="complex64"),
                   numpy.array([object()]), numpy.array(["2020-01-01"], dtype="datetime64[D]"),
                   numpy.zeros(2, dtype=[("x", "f4")])):
             with self.subTest(dtype=a.dtype):

@@ -20,6 +20,7 @@ from mindtorch_v2 import serialization
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TORCH_FILE = os.path.join(HERE, "..", "golden", "python", "torch_2_13.pt")
 DTYPES = ("bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64")
+INTEGERS = ("int8", "int16", "uint16", "uint32", "uint64")
 
 
 class Mine:
@@ -40,7 +41,7 @@ class FolderCase(unittest.TestCase):
 
 class RoundTrips(FolderCase):
     def test_types(self):
-        for name in DTYPES:
+        for name in DTYPES + INTEGERS:
             dtype = getattr(torch, name)
             for mapped in (False, True):
                 value = torch.tensor([[0, 1, 2], [3, 0, 1]]).to(dtype)

@@ -513,7 +513,7 @@ class Conversions(unittest.TestCase):
 
     def test_types(self):
         names = {"float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16",
-                 "int": "int32",
+                 "char": "int8", "short": "int16", "int": "int32",
                  "long": "int64", "byte": "uint8", "bool": "bool"}
         for method, dtype in names.items():
             self.assertIs(getattr(self.x, method)().dtype, getattr(torch, dtype))

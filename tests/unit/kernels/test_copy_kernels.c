@@ -102,11 +102,17 @@ static double read_real(const mt_array *a, int64_t i)
 
 static int64_t to_integer(double x, uint32_t dtype)
 {
-    if (dtype == MT_DTYPE_I32) {
-        return x > -2147483649.0 && x < 2147483648.0 ? (int64_t)x : INT32_MIN;
+    bool by_i32 = dtype == MT_DTYPE_I32 || dtype == MT_DTYPE_I8 || dtype == MT_DTYPE_I16 ||
+                  dtype == MT_DTYPE_U16;
+    if (by_i32) {
+        int64_t word = x > -2147483649.0 && x < 2147483648.0 ? (int64_t)x : INT32_MIN;
+        return pointwise_wrap(dtype, word);
+    }
+    if (dtype == MT_DTYPE_U64 && x >= 0x1p63) {
+        return x < 0x1p64 ? (int64_t)(uint64_t)x : 0;
     }
     int64_t wide = x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
-    return dtype == MT_DTYPE_U8 ? (uint8_t)wide : wide;
+    return pointwise_wrap(dtype, wide);
 }
 
 static bool same(double a, double b)
@@ -116,21 +122,20 @@ static bool same(double a, double b)
 
 static bool is_converted(const mt_array *out, const mt_array *in, int64_t i)
 {
-    bool from_integer = in->dtype <= MT_DTYPE_I64;
+    bool from_integer = !pointwise_is_real(in->dtype);
+    bool large = in->dtype == MT_DTYPE_U64;
     int64_t whole = from_integer ? pointwise_integer(in, i) : 0;
-    double x = from_integer ? (double)whole : read_real(in, i);
-    float narrow = from_integer ? (float)whole : (float)x;
+    double x = !from_integer ? read_real(in, i) : large ? (double)(uint64_t)whole : (double)whole;
+    float narrow = !from_integer ? (float)x : large ? (float)(uint64_t)whole : (float)whole;
     switch (out->dtype) {
     case MT_DTYPE_BOOL: return pointwise_integer(out, i) == (from_integer ? whole != 0 : x != 0);
-    case MT_DTYPE_U8:
-    case MT_DTYPE_I32:
-    case MT_DTYPE_I64:
-        return pointwise_integer(out, i) ==
-               (from_integer ? pointwise_wrap(out->dtype, whole) : to_integer(x, out->dtype));
     case MT_DTYPE_F32: return same((double)narrow, read_real(out, i));
     case MT_DTYPE_F64: return same(x, read_real(out, i));
     case MT_DTYPE_F16: return same(half_value(to_f16(narrow), 5), read_real(out, i));
-    default: return same(half_value(to_bf16(narrow), 8), read_real(out, i));
+    case MT_DTYPE_BF16: return same(half_value(to_bf16(narrow), 8), read_real(out, i));
+    default:
+        return pointwise_integer(out, i) ==
+               (from_integer ? pointwise_wrap(out->dtype, whole) : to_integer(x, out->dtype));
     }
 }
 
@@ -219,8 +224,14 @@ TEST(numbers_that_integers_cannot_hold)
     const int32_t narrow[8] = {300,       -1,        INT32_MIN, INT32_MIN,
                                INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN};
     const uint8_t bytes[8] = {44, 255, 0, 0, 0, 0, 0, 0};
+    const int16_t words[8] = {300, -1, 0, 0, 0, 0, 0, 0};
+    const uint32_t longs[8] = {300, UINT32_MAX, 0, 0, 0, 0, 3000000000U, 2147483648U};
+    const uint64_t wide[8] = {300, UINT64_MAX,           0,           9223372036854775808U,
+                              0,   9223372036854775808U, 3000000000U, 18446744071562067968U};
     int32_t out[8];
     uint8_t small[8];
+    int16_t middle[8];
+    uint64_t large[8];
     const int64_t size = 8;
     const int64_t stride = 1;
     mt_array from = {(void *)(uintptr_t)in, &size, &stride, 1, MT_DTYPE_F32};
@@ -230,6 +241,18 @@ TEST(numbers_that_integers_cannot_hold)
     to = (mt_array){small, &size, &stride, 1, MT_DTYPE_U8};
     CHECK_OK(run_copy(&to, &from));
     CHECK_EQ_MEM(small, bytes, sizeof small);
+    to = (mt_array){small, &size, &stride, 1, MT_DTYPE_I8};
+    CHECK_OK(run_copy(&to, &from));
+    CHECK_EQ_MEM(small, bytes, sizeof small);
+    to = (mt_array){middle, &size, &stride, 1, MT_DTYPE_I16};
+    CHECK_OK(run_copy(&to, &from));
+    CHECK_EQ_MEM(middle, words, sizeof middle);
+    to = (mt_array){out, &size, &stride, 1, MT_DTYPE_U32};
+    CHECK_OK(run_copy(&to, &from));
+    CHECK_EQ_MEM(out, longs, sizeof out);
+    to = (mt_array){large, &size, &stride, 1, MT_DTYPE_U64};
+    CHECK_OK(run_copy(&to, &from));
+    CHECK_EQ_MEM(large, wide, sizeof large);
 }
 
 /* ---- fill ---- */
@@ -306,7 +329,7 @@ TEST(ranges)
                                         {.kind = MT_KIND_INT, .of.integer = 3}};
     const int64_t size = 300;
     for (int type = MT_DTYPE_U8; type < MT_DTYPE_COUNT; type++) {
-        bool is_real = type >= MT_DTYPE_F16;
+        bool is_real = pointwise_is_real((uint32_t)type);
         strided_array out, like;
         strided_array_init(&out, (mt_dtype)type, &size, 1,
                            type % 2 == 0 ? LAYOUT_CONTIGUOUS : LAYOUT_SLICED);

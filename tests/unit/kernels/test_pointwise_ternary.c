@@ -19,7 +19,9 @@ static bool has_type(uint16_t code, mt_dtype dtype)
     case MT_TERNARY_WHERE: return dtype != MT_DTYPE_F16 && dtype != MT_DTYPE_BF16;
     case MT_TERNARY_LERP:
     case MT_TERNARY_ADDCDIV: return is_real;
-    default: return is_real || (dtype >= MT_DTYPE_U8 && dtype <= MT_DTYPE_I64);
+    default:
+        return is_real || (dtype != MT_DTYPE_BOOL && !pointwise_is_real(dtype) &&
+                           !pointwise_is_unsigned(dtype));
     }
 }
 
@@ -85,7 +87,7 @@ static int64_t expected_integer(uint16_t code, int64_t x, int64_t y, int64_t z)
 static void check_element(uint16_t code, const mt_array *out, const mt_array *in, int64_t i)
 {
     bool good;
-    if (out->dtype <= MT_DTYPE_I64) {
+    if (!pointwise_is_real(out->dtype)) {
         int64_t want = expected_integer(code, pointwise_integer(&in[0], i),
                                         pointwise_integer(&in[1], i), pointwise_integer(&in[2], i));
         good = pointwise_integer(out, i) == pointwise_wrap(out->dtype, want);
@@ -104,7 +106,7 @@ static void check_element(uint16_t code, const mt_array *out, const mt_array *in
 
 static mt_scalar scalar_of(const mt_array *array)
 {
-    if (array->dtype >= MT_DTYPE_F32) {
+    if (pointwise_is_real(array->dtype)) {
         return (mt_scalar){.kind = MT_KIND_REAL, .of.real = strided_get(array, 0)};
     }
     return (mt_scalar){.kind = MT_KIND_INT, .of.integer = pointwise_integer(array, 0)};
@@ -116,7 +118,7 @@ static void check_call(uint16_t code, mt_dtype dtype, const pointwise_shape *sha
     static const int64_t no_strides[4] = {0};
     strided_array out, memory[3];
     mt_array arrays[4], in[3];
-    bool is_real = dtype >= MT_DTYPE_F32;
+    bool is_real = pointwise_is_real(dtype);
     mt_scalar s[4] = {{.kind = MT_KIND_INT, .of.integer = value_whole}};
     if (is_real) {
         s[0] = (mt_scalar){.kind = MT_KIND_REAL, .of.real = value_real};

@@ -127,6 +127,9 @@ static bool is_truth(uint16_t code)
 
 static bool has_type(uint16_t code, mt_dtype dtype)
 {
+    if (pointwise_is_unsigned(dtype)) {
+        return false;
+    }
     if (is_truth(code)) {
         return dtype != MT_DTYPE_F16 && dtype != MT_DTYPE_BF16;
     }
@@ -143,8 +146,8 @@ static bool has_type(uint16_t code, mt_dtype dtype)
     case MT_UNARY_HARDTANH:
         return dtype != MT_DTYPE_BOOL && dtype != MT_DTYPE_F16 && dtype != MT_DTYPE_BF16;
     case MT_UNARY_SIGN: return dtype != MT_DTYPE_F16 && dtype != MT_DTYPE_BF16;
-    case MT_UNARY_BITWISE_NOT: return dtype <= MT_DTYPE_I64;
-    default: return dtype >= MT_DTYPE_F32;
+    case MT_UNARY_BITWISE_NOT: return !pointwise_is_real(dtype);
+    default: return dtype == MT_DTYPE_F32 || dtype == MT_DTYPE_F64;
     }
 }
 
@@ -216,16 +219,16 @@ static bool is_close_enough(uint16_t code, const mt_array *out, int64_t i, long 
 static void check_element(uint16_t code, const mt_array *out, const mt_array *in, int64_t i)
 {
     if (is_truth(code)) {
-        bool want =
-            expected_truth(code, in->dtype >= MT_DTYPE_F32 ? pointwise_real(in, i)
-                                                           : (long double)pointwise_integer(in, i));
+        bool want = expected_truth(code, pointwise_is_real(in->dtype)
+                                             ? pointwise_real(in, i)
+                                             : (long double)pointwise_integer(in, i));
         if (pointwise_integer(out, i) != want) {
             FAIL("code %u dtype %u element %lld: %lld", code, in->dtype, (long long)i,
                  (long long)pointwise_integer(out, i));
         }
         return;
     }
-    if (in->dtype <= MT_DTYPE_I64) {
+    if (!pointwise_is_real(in->dtype)) {
         int64_t x = pointwise_integer(in, i);
         int64_t want = in->dtype == MT_DTYPE_BOOL && code == MT_UNARY_BITWISE_NOT
                            ? !x
@@ -249,7 +252,7 @@ static void check_element(uint16_t code, const mt_array *out, const mt_array *in
 
 static mt_scalar number(mt_dtype dtype, int i, uint16_t code)
 {
-    if (dtype <= MT_DTYPE_I64) {
+    if (!pointwise_is_real(dtype)) {
         return (mt_scalar){.kind = MT_KIND_INT, .of.integer = whole[i]};
     }
     double value = scalars[i];

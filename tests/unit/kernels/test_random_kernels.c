@@ -108,8 +108,9 @@ static const double arguments[MT_RANDOM_COUNT][2] = {
 
 static bool has_type(uint16_t code, int type)
 {
-    return type >= MT_DTYPE_F32 || (code >= MT_RANDOM_INTEGER && code <= MT_RANDOM_BERNOULLI &&
-                                    (type == MT_DTYPE_I32 || type == MT_DTYPE_I64));
+    return type == MT_DTYPE_F32 || type == MT_DTYPE_F64 ||
+           (code >= MT_RANDOM_INTEGER && code <= MT_RANDOM_BERNOULLI &&
+            (type == MT_DTYPE_I32 || type == MT_DTYPE_I64));
 }
 
 static void check_kind(uint16_t code, mt_dtype dtype, uint64_t *seed)

@@ -8,10 +8,13 @@
 #include <string.h>
 
 static const char *const titles[MT_DTYPE_COUNT] = {
-    [MT_DTYPE_BOOL] = "torch.BoolTensor", [MT_DTYPE_U8] = "torch.ByteTensor",
-    [MT_DTYPE_I32] = "torch.IntTensor",   [MT_DTYPE_I64] = "torch.LongTensor",
-    [MT_DTYPE_F16] = "torch.HalfTensor",  [MT_DTYPE_BF16] = "torch.BFloat16Tensor",
-    [MT_DTYPE_F32] = "torch.FloatTensor", [MT_DTYPE_F64] = "torch.DoubleTensor",
+    [MT_DTYPE_BOOL] = "torch.BoolTensor",  [MT_DTYPE_U8] = "torch.ByteTensor",
+    [MT_DTYPE_I32] = "torch.IntTensor",    [MT_DTYPE_I64] = "torch.LongTensor",
+    [MT_DTYPE_F16] = "torch.HalfTensor",   [MT_DTYPE_BF16] = "torch.BFloat16Tensor",
+    [MT_DTYPE_F32] = "torch.FloatTensor",  [MT_DTYPE_F64] = "torch.DoubleTensor",
+    [MT_DTYPE_I8] = "torch.CharTensor",    [MT_DTYPE_I16] = "torch.ShortTensor",
+    [MT_DTYPE_U16] = "torch.UInt16Tensor", [MT_DTYPE_U32] = "torch.UInt32Tensor",
+    [MT_DTYPE_U64] = "torch.UInt64Tensor",
 };
 
 const char *element_type_title(mt_dtype dtype)
@@ -70,26 +73,25 @@ static int refuse(mt_dtype dtype)
     return -1;
 }
 
-/* torch lets negative numbers wrap into uint8 if their size fits. */
+/* Integer types of less than 8 bytes. torch lets negative numbers wrap into unsigned ones if their
+ * size fits. */
+static const struct {
+    int64_t least;
+    int64_t most;
+} integer_ranges[MT_DTYPE_COUNT] = {
+    [MT_DTYPE_U8] = {-UINT8_MAX, UINT8_MAX}, [MT_DTYPE_I8] = {INT8_MIN, INT8_MAX},
+    [MT_DTYPE_I16] = {INT16_MIN, INT16_MAX}, [MT_DTYPE_U16] = {-UINT16_MAX, UINT16_MAX},
+    [MT_DTYPE_I32] = {INT32_MIN, INT32_MAX}, [MT_DTYPE_U32] = {-(int64_t)UINT32_MAX, UINT32_MAX},
+};
+
 static int store_integer(void *place, mt_dtype dtype, int64_t number)
 {
-    if (dtype == MT_DTYPE_U8) {
-        if (number > UINT8_MAX || number < -(int64_t)UINT8_MAX) {
-            return refuse(dtype);
-        }
-        uint8_t byte = (uint8_t)(uint64_t)number;
-        memcpy(place, &byte, sizeof(byte));
-        return 0;
+    size_t bytes = mt_dtype_size(dtype);
+    if (bytes < sizeof(number) &&
+        (number < integer_ranges[dtype].least || number > integer_ranges[dtype].most)) {
+        return refuse(dtype);
     }
-    if (dtype == MT_DTYPE_I32) {
-        if (number > INT32_MAX || number < INT32_MIN) {
-            return refuse(dtype);
-        }
-        int32_t word = (int32_t)number;
-        memcpy(place, &word, sizeof(word));
-        return 0;
-    }
-    memcpy(place, &number, sizeof(number));
+    memcpy(place, &number, bytes); /* its low bytes */
     return 0;
 }
 
@@ -127,6 +129,9 @@ int element_store(void *place, mt_dtype dtype, const mt_scalar *number)
     }
     if (!real) {
         return store_integer(place, dtype, number->of.integer);
+    }
+    if (dtype == MT_DTYPE_U64 && number->of.real >= 0x1p63 && number->of.real < 0x1p64) {
+        return store_integer(place, dtype, (int64_t)(uint64_t)number->of.real);
     }
     /* The bounds are exact as doubles; NaN fails both. */
     if (!(number->of.real >= -0x1p63 && number->of.real < 0x1p63)) {
@@ -168,16 +173,13 @@ PyObject *element_load(const void *place, mt_dtype dtype)
         memcpy(&byte, place, sizeof(byte));
         return PyBool_FromLong(byte != 0);
     }
-    if (dtype == MT_DTYPE_U8) {
-        memcpy(&byte, place, sizeof(byte));
-        return PyLong_FromLong(byte);
-    }
-    if (dtype == MT_DTYPE_I32) {
-        int32_t word = 0;
-        memcpy(&word, place, sizeof(word));
-        return PyLong_FromLong(word);
-    }
     int64_t number = 0;
-    memcpy(&number, place, sizeof(number));
-    return PyLong_FromLongLong(number);
+    memcpy(&number, place, mt_dtype_size(dtype)); /* its low bytes */
+    switch (dtype) {
+    case MT_DTYPE_I8: return PyLong_FromLong((int8_t)number);
+    case MT_DTYPE_I16: return PyLong_FromLong((int16_t)number);
+    case MT_DTYPE_I32: return PyLong_FromLong((int32_t)number);
+    case MT_DTYPE_U64: return PyLong_FromUnsignedLongLong((uint64_t)number);
+    default: return PyLong_FromLongLong(number);
+    }
 }

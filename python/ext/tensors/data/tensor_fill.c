@@ -42,11 +42,17 @@ static int number_of_tensor(PyObject *object, mt_category category, mt_scalar *n
     return scalar_of_tensor(tensor, number);
 }
 
-static int integer_of(PyObject *object, mt_scalar *number)
+static int integer_of(PyObject *object, mt_dtype dtype, mt_scalar *number)
 {
     PyObject *index = PyNumber_Index(object);
     if (index == NULL) {
         return -1;
+    }
+    if (dtype == MT_DTYPE_U64) {
+        uint64_t bits = PyLong_AsUnsignedLongLong(index);
+        Py_DECREF(index);
+        *number = mt_int((int64_t)bits);
+        return PyErr_Occurred() ? -1 : 0;
     }
     int overflow = 0;
     int64_t value = PyLong_AsLongLongAndOverflow(index, &overflow);
@@ -73,7 +79,7 @@ static int number_of(PyObject *object, mt_dtype dtype, mt_scalar *number)
     }
     if (category == MT_CATEGORY_INT && !PyFloat_Check(object) &&
         (PyIndex_Check(object) || !data_is_array_scalar(object))) {
-        return integer_of(object, number);
+        return integer_of(object, dtype, number);
     }
     double value = PyFloat_AsDouble(object);
     *number = mt_real(value);

@@ -145,7 +145,7 @@ static int promote(mt_dtype *dtype, mt_dtype other)
         return -1;
     }
     *dtype = *dtype == MT_DTYPE_NONE ? other : mt_promote_types(*dtype, other);
-    return 0;
+    return zero_or_raise(*dtype == MT_DTYPE_NONE ? MT_ERUNTIME : MT_OK);
 }
 
 /* The depth is bounded by MT_MAX_DIMS, which infer_sizes() has refused to pass for the first

@@ -81,9 +81,15 @@ static mt_dtype dtype_of_format(const char *format, Py_ssize_t item, bool *forei
     switch (format[0]) {
     case '?': return MT_DTYPE_BOOL;
     case 'B': return MT_DTYPE_U8;
+    case 'b': return MT_DTYPE_I8;
+    case 'h': return MT_DTYPE_I16;
+    case 'H': return MT_DTYPE_U16;
     case 'i':
     case 'l':
     case 'q': return item == 4 ? MT_DTYPE_I32 : item == 8 ? MT_DTYPE_I64 : MT_DTYPE_NONE;
+    case 'I':
+    case 'L':
+    case 'Q': return item == 4 ? MT_DTYPE_U32 : item == 8 ? MT_DTYPE_U64 : MT_DTYPE_NONE;
     case 'e': return MT_DTYPE_F16;
     case 'f': return MT_DTYPE_F32;
     case 'd': return MT_DTYPE_F64;
@@ -112,7 +118,8 @@ static int refuse_array(PyObject *array)
     if (name != NULL) {
         PyErr_Format(PyExc_TypeError,
                      "can't convert np.ndarray of type numpy.%U. The only supported types are: "
-                     "float64, float32, float16, int64, int32, uint8, and bool.",
+                     "float64, float32, float16, int64, int32, int16, int8, uint64, uint32, uint16, "
+                     "uint8, and bool.",
                      name);
         Py_DECREF(name);
     }

@@ -25,6 +25,9 @@ static const struct {
     [MT_DTYPE_I32] = {DLPACK_INT, 32},   [MT_DTYPE_I64] = {DLPACK_INT, 64},
     [MT_DTYPE_F16] = {DLPACK_FLOAT, 16}, [MT_DTYPE_BF16] = {DLPACK_BFLOAT, 16},
     [MT_DTYPE_F32] = {DLPACK_FLOAT, 32}, [MT_DTYPE_F64] = {DLPACK_FLOAT, 64},
+    [MT_DTYPE_I8] = {DLPACK_INT, 8},     [MT_DTYPE_I16] = {DLPACK_INT, 16},
+    [MT_DTYPE_U16] = {DLPACK_UINT, 16},  [MT_DTYPE_U32] = {DLPACK_UINT, 32},
+    [MT_DTYPE_U64] = {DLPACK_UINT, 64},
 };
 
 static mt_dtype dtype_of(const dlpack_tensor *tensor)

@@ -56,8 +56,9 @@ static PyObject *promote_types(PyObject *Py_UNUSED(module), PyObject *args)
                           tensors.dtype_type, &second)) {
         return NULL;
     }
-    return dtype_to_object(
-        mt_promote_types(((dtype_object *)first)->dtype, ((dtype_object *)second)->dtype));
+    mt_dtype both =
+        mt_promote_types(((dtype_object *)first)->dtype, ((dtype_object *)second)->dtype);
+    return both == MT_DTYPE_NONE ? tensors_raise(MT_ERUNTIME) : dtype_to_object(both);
 }
 
 static PyMethodDef functions[] = {

@@ -174,6 +174,7 @@ PyObject *device_to_object(mt_device device);
 
 /* A dtype: torch.dtype, Python's float, int, bool; None gives MT_DTYPE_NONE. */
 int dtype_from_object(PyObject *object, mt_dtype *dtype);
+bool dtype_is_signed(mt_dtype dtype);
 static inline PyObject *dtype_to_object(mt_dtype dtype)
 {
     return Py_NewRef(tensors.dtypes[dtype]);

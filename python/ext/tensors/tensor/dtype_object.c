@@ -25,10 +25,15 @@ static PyObject *is_complex(PyObject *Py_UNUSED(self), void *Py_UNUSED(context))
     Py_RETURN_FALSE;
 }
 
+bool dtype_is_signed(mt_dtype dtype)
+{
+    return dtype != MT_DTYPE_BOOL && dtype != MT_DTYPE_U8 && dtype != MT_DTYPE_U16 &&
+           dtype != MT_DTYPE_U32 && dtype != MT_DTYPE_U64;
+}
+
 static PyObject *is_signed(PyObject *self, void *Py_UNUSED(context))
 {
-    mt_dtype dtype = ((dtype_object *)self)->dtype;
-    return PyBool_FromLong(dtype != MT_DTYPE_BOOL && dtype != MT_DTYPE_U8);
+    return PyBool_FromLong(dtype_is_signed(((dtype_object *)self)->dtype));
 }
 
 static PyObject *get_itemsize(PyObject *self, void *Py_UNUSED(context))

@@ -138,8 +138,7 @@ static PyObject *is_floating_point(PyObject *self, PyObject *Py_UNUSED(ignored))
 
 static PyObject *is_signed(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    mt_dtype dtype = mt_tensor_dtype(tensor_of(self));
-    return PyBool_FromLong(dtype != MT_DTYPE_BOOL && dtype != MT_DTYPE_U8);
+    return PyBool_FromLong(dtype_is_signed(mt_tensor_dtype(tensor_of(self))));
 }
 
 static PyObject *is_complex(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
@@ -214,6 +213,8 @@ TO_TYPE(float, MT_DTYPE_F32)
 TO_TYPE(double, MT_DTYPE_F64)
 TO_TYPE(half, MT_DTYPE_F16)
 TO_TYPE(bfloat16, MT_DTYPE_BF16)
+TO_TYPE(char, MT_DTYPE_I8)
+TO_TYPE(short, MT_DTYPE_I16)
 TO_TYPE(int, MT_DTYPE_I32)
 TO_TYPE(long, MT_DTYPE_I64)
 TO_TYPE(byte, MT_DTYPE_U8)
@@ -363,6 +364,8 @@ PyMethodDef tensor_methods[] = {
     {"half", to_half, METH_NOARGS, "half($self, /)\n--\n\nThe same as to(float16)."},
     {"bfloat16", to_bfloat16, METH_NOARGS, "bfloat16($self, /)\n--\n\nThe same as to(bfloat16)."},
     {"int", to_int, METH_NOARGS, "int($self, /)\n--\n\nThe same as to(int32)."},
+    {"char", to_char, METH_NOARGS, "char($self, /)\n--\n\nThe same as to(int8)."},
+    {"short", to_short, METH_NOARGS, "short($self, /)\n--\n\nThe same as to(int16)."},
     {"long", to_long, METH_NOARGS, "long($self, /)\n--\n\nThe same as to(int64)."},
     {"byte", to_byte, METH_NOARGS, "byte($self, /)\n--\n\nThe same as to(uint8)."},
     {"bool", to_bool, METH_NOARGS, "bool($self, /)\n--\n\nThe same as to(bool)."},

@@ -85,6 +85,7 @@ static int tensor_from_number(mt_value *number, const mt_tensor *beside)
     union {
         bool truth;
         uint8_t u8;
+        uint16_t u16;
         int32_t i32;
         int64_t i64;
         float f32;
@@ -96,9 +97,14 @@ static int tensor_from_number(mt_value *number, const mt_tensor *beside)
     mt_dtype dtype = type_beside(number, beside);
     switch (dtype) {
     case MT_DTYPE_BOOL: element.truth = integer != 0; break;
-    case MT_DTYPE_U8: element.u8 = (uint8_t)integer; break;
-    case MT_DTYPE_I32: element.i32 = (int32_t)integer; break;
-    case MT_DTYPE_I64: element.i64 = integer; break;
+    case MT_DTYPE_U8:
+    case MT_DTYPE_I8: element.u8 = (uint8_t)integer; break;
+    case MT_DTYPE_I16:
+    case MT_DTYPE_U16: element.u16 = (uint16_t)integer; break;
+    case MT_DTYPE_I32:
+    case MT_DTYPE_U32: element.i32 = (int32_t)integer; break;
+    case MT_DTYPE_I64:
+    case MT_DTYPE_U64: element.i64 = integer; break;
     case MT_DTYPE_F32: element.f32 = (float)real; break;
     default: /* a number beside a half type is not rounded to it */
         dtype = MT_DTYPE_F64;

@@ -44,11 +44,17 @@ static int scalar_from_long(PyObject *object, mt_scalar *scalar)
 {
     int overflow = 0;
     long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (overflow > 0) { /* what uint64 can hold */
+        value = (long long)PyLong_AsUnsignedLongLong(object);
+        overflow = PyErr_Occurred() ? 1 : 0;
+        *scalar = (mt_scalar){.kind = MT_KIND_INT, .count = 1, .of.integer = value};
+    } else {
+        *scalar = (mt_scalar){.kind = MT_KIND_INT, .of.integer = value};
+    }
     if (overflow != 0) {
         PyErr_SetString(PyExc_OverflowError, "int too big to convert");
         return -1;
     }
-    *scalar = (mt_scalar){.kind = MT_KIND_INT, .of.integer = value};
     return 1;
 }
 
@@ -124,7 +130,9 @@ PyObject *scalar_to_object(const mt_scalar *scalar)
 {
     switch (scalar->kind) {
     case MT_KIND_BOOL: return PyBool_FromLong(scalar->of.integer != 0);
-    case MT_KIND_INT: return PyLong_FromLongLong(scalar->of.integer);
+    case MT_KIND_INT:
+        return scalar->count != 0 ? PyLong_FromUnsignedLongLong((uint64_t)scalar->of.integer)
+                                  : PyLong_FromLongLong(scalar->of.integer);
     case MT_KIND_REAL: return PyFloat_FromDouble(scalar->of.real);
     default: Py_RETURN_NONE;
     }

@@ -121,6 +121,9 @@ static inline int64_t mt__array_numel(const mt_array *array)
 
 static inline double mt__scalar_real(const mt_scalar *scalar)
 {
+    if (scalar->kind == MT_KIND_INT && scalar->count != 0) {
+        return (double)(uint64_t)scalar->of.integer;
+    }
     return scalar->kind == MT_KIND_REAL ? scalar->of.real : (double)scalar->of.integer;
 }
 

@@ -46,16 +46,39 @@ mt_category mt_dtype_category(mt_dtype dtype)
     return is_dtype(dtype) ? (mt_category)rows[dtype].category : MT_CATEGORY_BOOL;
 }
 
-/* The values of dtype.def are ordered: a larger type can represent a smaller one, except for the
- * two 16-bit types, of which neither can represent the other. */
+/* A type of a higher rank can represent those of lower ones, except for the pairs that
+ * mt_promote_types() names. */
+static const uint8_t ranks[MT_DTYPE_COUNT] = {
+    [MT_DTYPE_BOOL] = 0, [MT_DTYPE_U8] = 1,  [MT_DTYPE_I8] = 2,    [MT_DTYPE_I16] = 3,
+    [MT_DTYPE_I32] = 4,  [MT_DTYPE_I64] = 5, [MT_DTYPE_U16] = 6,   [MT_DTYPE_U32] = 7,
+    [MT_DTYPE_U64] = 8,  [MT_DTYPE_F16] = 9, [MT_DTYPE_BF16] = 10, [MT_DTYPE_F32] = 11,
+    [MT_DTYPE_F64] = 12,
+};
+
 mt_dtype mt_promote_types(mt_dtype a, mt_dtype b)
 {
     if (!is_dtype(a) || !is_dtype(b)) {
         return MT_DTYPE_NONE;
     }
-    mt_dtype larger = a > b ? a : b;
-    mt_dtype smaller = a > b ? b : a;
-    return larger == MT_DTYPE_BF16 && smaller == MT_DTYPE_F16 ? MT_DTYPE_F32 : larger;
+    mt_dtype larger = ranks[a] > ranks[b] ? a : b;
+    mt_dtype smaller = larger == a ? b : a;
+    if (larger == smaller) {
+        return larger;
+    }
+    if (larger == MT_DTYPE_BF16 && smaller == MT_DTYPE_F16) {
+        return MT_DTYPE_F32;
+    }
+    if (larger == MT_DTYPE_I8 && smaller == MT_DTYPE_U8) {
+        return MT_DTYPE_I16;
+    }
+    if (larger == MT_DTYPE_U16 || larger == MT_DTYPE_U32 || larger == MT_DTYPE_U64) {
+        mtb_fail(MT_ERUNTIME,
+                 "Promotion for uint16, uint32, uint64 types is not supported, attempted to "
+                 "promote %s and %s",
+                 mt_dtype_name(a), mt_dtype_name(b));
+        return MT_DTYPE_NONE;
+    }
+    return larger;
 }
 
 mt_dtype mt_default_dtype(void)

@@ -265,7 +265,8 @@ int mt__run_huber_loss(mt__call *call)
     if (!(delta > 0.0)) {
         return mtb_fail(MT_ERUNTIME, "huber_loss does not support non-positive values for delta.");
     }
-    mt_dtype dtype = mt__promote_values(call->args, 2);
+    mt_dtype dtype = MT_DTYPE_NONE;
+    MT_TRY(mt__promote_values(call->args, 2, &dtype));
     if (mt_dtype_category(dtype) != MT_CATEGORY_REAL) {
         return mt__refuse_type("huber_cpu", dtype);
     }
@@ -346,7 +347,8 @@ int mt__run_cosine_similarity(mt__call *call)
     double eps = mt__arg_real(call, 3);
     mt_tensor *first = NULL;
     mt_tensor *second = NULL;
-    mt_dtype dtype = mt__promote_values(call->args, 2);
+    mt_dtype dtype = MT_DTYPE_NONE;
+    MT_TRY(mt__promote_values(call->args, 2, &dtype));
     if (mt_dtype_category(dtype) != MT_CATEGORY_REAL) {
         return mtb_fail(MT_ERUNTIME,
                         "expected common dtype to be floating point, yet common dtype is %s",

@@ -145,7 +145,11 @@ int mt__run__local_scalar_dense(mt__call *call)
 {
     union {
         uint8_t u8;
+        int8_t i8;
+        int16_t i16;
+        uint16_t u16;
         int32_t i32;
+        uint32_t u32;
         int64_t i64;
         float f32;
         double f64;
@@ -165,6 +169,14 @@ int mt__run__local_scalar_dense(mt__call *call)
     case MT_DTYPE_U8: call->results[0] = mt_int(value.u8); break;
     case MT_DTYPE_I32: call->results[0] = mt_int(value.i32); break;
     case MT_DTYPE_I64: call->results[0] = mt_int(value.i64); break;
+    case MT_DTYPE_U64:
+        call->results[0] = mt_int(value.i64);
+        call->results[0].count = value.i64 < 0;
+        break;
+    case MT_DTYPE_I8: call->results[0] = mt_int(value.i8); break;
+    case MT_DTYPE_I16: call->results[0] = mt_int(value.i16); break;
+    case MT_DTYPE_U16: call->results[0] = mt_int(value.u16); break;
+    case MT_DTYPE_U32: call->results[0] = mt_int(value.u32); break;
     case MT_DTYPE_F32: call->results[0] = mt_real((double)value.f32); break;
     default: call->results[0] = mt_real(value.f64); break;
     }

@@ -235,7 +235,8 @@ int mt__run_linspace(mt__call *call)
     if (steps < 0) {
         return mtb_fail(MT_ERUNTIME, "number of steps must be non-negative");
     }
-    if (dtype == MT_DTYPE_BOOL) {
+    if (dtype == MT_DTYPE_BOOL || dtype == MT_DTYPE_U16 || dtype == MT_DTYPE_U32 ||
+        dtype == MT_DTYPE_U64) {
         return mt__refuse_type("linspace_cpu", dtype);
     }
     MT_TRY(mt__number_fits(&call->args[0], dtype));
@@ -250,7 +251,7 @@ int mt__run_linspace(mt__call *call)
         MT_TRY(mt__temp_new(call, MT_DTYPE_F64, &shape, &wide));
     }
     mt_scalar ends[] = {mt__number_as(&call->args[0], dtype), mt__number_as(&call->args[1], dtype)};
-    if (dtype == MT_DTYPE_U8) { /* -1 is 255 */
+    if (dtype == MT_DTYPE_U8) { /* -1 is 255; other unsigned types are refused */
         ends[0].of.integer &= UINT8_MAX;
         ends[1].of.integer &= UINT8_MAX;
     }

@@ -69,11 +69,19 @@ static int check_uniform(double from, double to, mt_dtype dtype)
 /* What a type can hold: [low, high]; floating point holds every int64, rounded. */
 static void integer_range(mt_dtype dtype, int64_t *low, int64_t *high)
 {
-    *low = dtype == MT_DTYPE_I32 ? INT32_MIN : dtype <= MT_DTYPE_U8 ? 0 : INT64_MIN;
-    *high = dtype == MT_DTYPE_BOOL  ? 1
-            : dtype == MT_DTYPE_U8  ? UINT8_MAX
-            : dtype == MT_DTYPE_I32 ? INT32_MAX
-                                    : INT64_MAX;
+    static const int64_t ends[MT_DTYPE_COUNT][2] = {
+        [MT_DTYPE_BOOL] = {0, 1},
+        [MT_DTYPE_U8] = {0, UINT8_MAX},
+        [MT_DTYPE_I8] = {INT8_MIN, INT8_MAX},
+        [MT_DTYPE_I16] = {INT16_MIN, INT16_MAX},
+        [MT_DTYPE_U16] = {0, UINT16_MAX},
+        [MT_DTYPE_I32] = {INT32_MIN, INT32_MAX},
+        [MT_DTYPE_U32] = {0, UINT32_MAX},
+        [MT_DTYPE_U64] = {0, INT64_MAX}, /* of the numbers that an argument can be */
+    };
+    bool listed = ends[dtype][1] != 0;
+    *low = listed ? ends[dtype][0] : INT64_MIN;
+    *high = listed ? ends[dtype][1] : INT64_MAX;
 }
 
 static int check_integers(int64_t from, int64_t to, mt_dtype dtype)

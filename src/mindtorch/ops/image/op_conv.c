@@ -79,6 +79,7 @@ static int launch_conv(mt__call *call, mt_kernel kernel, const conv_plan *plan,
         .tensors = arrays,
         .ints = ints,
     };
+    MT_TRY(mt__check_unsigned(call, kernel, 0, (mt_dtype)arrays[0].dtype));
     return mt__launch(call->device, &launched);
 }
 

@@ -66,6 +66,9 @@ static int joint_init(joint *j, const mt__call *call)
         }
         j->one_type &= tensor->dtype == j->tensors[0]->dtype;
         j->dtype = mt_promote_types(j->dtype, (mt_dtype)tensor->dtype);
+        if (j->dtype == MT_DTYPE_NONE) {
+            return MT_ERUNTIME; /* it said why */
+        }
         first = first == NULL && !is_skipped(tensor) ? tensor : first;
     }
     if (first == NULL) { /* only tensors of size [0]: so is the result, for any dimension */

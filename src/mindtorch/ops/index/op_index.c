@@ -265,6 +265,7 @@ static int launch(mt__call *call, const index_plan *plan, mt_kernel kernel, uint
         .n_ints = 1 + plan->n,
         .ints = ints,
     };
+    MT_TRY(mt__check_unsigned(call, (mt_kernel)args.kernel, args.code, (mt_dtype)written->dtype));
     return mt__launch(call->device, &args);
 }
 

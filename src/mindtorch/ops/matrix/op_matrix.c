@@ -57,6 +57,7 @@ static int launch_gemm(mt__call *call, const batch_view *out, const batch_view *
         .tensors = arrays,
         .scalars = alpha_beta,
     };
+    MT_TRY(mt__check_unsigned(call, MT_KERNEL_GEMM, 0, (mt_dtype)out->tensor->dtype));
     return out->tensor->numel == 0 ? MT_OK : mt__launch(call->device, &kernel);
 }
 

@@ -21,7 +21,7 @@ static int make_difference(mt__call *call, uint32_t first, difference *d)
     mt_tensor *target = mt__arg_tensor(call, first + 1);
     d->shape = mt__tensor_shape(self);
     MT_TRY(mt__shape_broadcast(&d->shape, target->sizes, target->n_dims));
-    d->dtype = mt__promote_values(&call->args[first], 2);
+    MT_TRY(mt__promote_values(&call->args[first], 2, &d->dtype));
     MT_TRY(mt__need_real(call, d->dtype));
     MT_TRY(mt__nn_operand(call, self, d->dtype, &d->shape, &d->self));
     return mt__nn_operand(call, target, d->dtype, &d->shape, &d->target);

@@ -172,7 +172,7 @@ static int logits_operands(mt__call *call, operands *o)
                         mt__type_title((mt_dtype)self->dtype),
                         mt__type_title((mt_dtype)target->dtype));
     }
-    o->dtype = mt__promote_values(call->args, 2);
+    MT_TRY(mt__promote_values(call->args, 2, &o->dtype));
     MT_TRY(mt__need_real(call, o->dtype));
     o->shape = mt__tensor_shape(target);
     mt__shape shape = o->shape;

@@ -148,7 +148,8 @@ int mt__run_add(mt__call *call)
     if (is_one(alpha) && run_plain(call, MT_BINARY_ADD, MT_TYPES_ALL, MT_DTYPE_NONE, &status)) {
         return status;
     }
-    mt_dtype dtype = mt__promote_values(call->args, 2);
+    mt_dtype dtype = MT_DTYPE_NONE;
+    MT_TRY(mt__promote_values(call->args, 2, &dtype));
     MT_TRY(check_alpha(alpha, dtype));
     return run_planned(call, MT_BINARY_ADD, dtype, MT_DTYPE_NONE, alpha);
 }
@@ -162,7 +163,8 @@ int mt__run_sub(mt__call *call)
         return status;
     }
     MT_TRY(check_no_bool(call));
-    mt_dtype dtype = mt__promote_values(call->args, 2);
+    mt_dtype dtype = MT_DTYPE_NONE;
+    MT_TRY(mt__promote_values(call->args, 2, &dtype));
     MT_TRY(check_alpha(alpha, dtype));
     return run_planned(call, MT_BINARY_SUB, dtype, MT_DTYPE_NONE, alpha);
 }
@@ -170,7 +172,8 @@ int mt__run_sub(mt__call *call)
 int mt__run_rsub(mt__call *call)
 {
     MT_TRY(check_no_bool(call));
-    mt_dtype dtype = mt__promote_values(call->args, 2);
+    mt_dtype dtype = MT_DTYPE_NONE;
+    MT_TRY(mt__promote_values(call->args, 2, &dtype));
     MT_TRY(check_alpha(&call->args[2], dtype));
     mt__pointwise what = {
         .kernel = MT_KERNEL_BINARY,
@@ -190,7 +193,9 @@ int mt__run_mul(mt__call *call)
     if (run_plain(call, MT_BINARY_MUL, MT_TYPES_ALL, MT_DTYPE_NONE, &status)) {
         return status;
     }
-    return run_planned(call, MT_BINARY_MUL, mt__promote_values(call->args, 2), MT_DTYPE_NONE, NULL);
+    mt_dtype dtype = MT_DTYPE_NONE;
+    MT_TRY(mt__promote_values(call->args, 2, &dtype));
+    return run_planned(call, MT_BINARY_MUL, dtype, MT_DTYPE_NONE, NULL);
 }
 
 /* ---- division -------------------------------------------------------------------------------- */
@@ -202,7 +207,8 @@ static int run_number(mt__call *call, mt_binary code, const char *kernel)
     if (run_plain(call, code, MT_TYPES_NUMBER, MT_DTYPE_NONE, &status)) {
         return status;
     }
-    mt_dtype dtype = mt__promote_values(call->args, 2);
+    mt_dtype dtype = MT_DTYPE_NONE;
+    MT_TRY(mt__promote_values(call->args, 2, &dtype));
     if (dtype == MT_DTYPE_BOOL) {
         return mt__refuse_type(kernel, dtype);
     }
@@ -216,8 +222,9 @@ static int run_floating(mt__call *call, mt_binary code)
     if (run_plain(call, code, MT_TYPES_REAL, MT_DTYPE_NONE, &status)) {
         return status;
     }
-    return run_planned(call, code, mt__to_floating(mt__promote_values(call->args, 2)),
-                       MT_DTYPE_NONE, NULL);
+    mt_dtype dtype = MT_DTYPE_NONE;
+    MT_TRY(mt__promote_values(call->args, 2, &dtype));
+    return run_planned(call, code, mt__to_floating(dtype), MT_DTYPE_NONE, NULL);
 }
 
 int mt__run_div(mt__call *call)
@@ -247,7 +254,8 @@ MT_RUN(atan2, run_floating, MT_BINARY_ATAN2)
 /* Ops whose operands promote to floating point, or are refused. */
 static int run_real(mt__call *call, mt_binary code, const char *kernel)
 {
-    mt_dtype dtype = mt__promote_values(call->args, 2);
+    mt_dtype dtype = MT_DTYPE_NONE;
+    MT_TRY(mt__promote_values(call->args, 2, &dtype));
     if (mt_dtype_category(dtype) != MT_CATEGORY_REAL) {
         return mt__refuse_type(kernel, dtype);
     }
@@ -287,7 +295,8 @@ int mt__run_pow(mt__call *call)
 {
     const mt_value *base = &call->args[0];
     const mt_value *exponent = &call->args[1];
-    mt_dtype dtype = mt__promote_values(call->args, 2);
+    mt_dtype dtype = MT_DTYPE_NONE;
+    MT_TRY(mt__promote_values(call->args, 2, &dtype));
     if (dtype == MT_DTYPE_BOOL && mt__is_number(exponent) && !mt__is_number(base)) {
         return pow_of_bool(call);
     }
@@ -362,13 +371,15 @@ static int run_any(mt__call *call, mt_binary code, uint32_t types, mt_dtype resu
     if (run_plain(call, code, types, result, &status)) {
         return status;
     }
-    mt_dtype compute = mt__promote_values(call->args, 2);
+    mt_dtype compute = MT_DTYPE_NONE;
+    MT_TRY(mt__promote_values(call->args, 2, &compute));
     return run_planned(call, code, compute, result, NULL);
 }
 
 static int run_bits(mt__call *call, mt_binary code, const char *kernel)
 {
-    mt_dtype dtype = mt__promote_values(call->args, 2);
+    mt_dtype dtype = MT_DTYPE_NONE;
+    MT_TRY(mt__promote_values(call->args, 2, &dtype));
     if (mt__is_in_place(call)) {
         MT_TRY(mt__check_castable(dtype, (mt_dtype)call->args[0].of.tensor->dtype));
     }
@@ -396,7 +407,8 @@ int mt__run_heaviside(mt__call *call)
 /* Integers other than bool. */
 static int run_integer(mt__call *call, mt_binary code, const char *kernel)
 {
-    mt_dtype dtype = mt__promote_values(call->args, 2);
+    mt_dtype dtype = MT_DTYPE_NONE;
+    MT_TRY(mt__promote_values(call->args, 2, &dtype));
     if (mt_dtype_category(dtype) != MT_CATEGORY_INT) {
         return mt__refuse_type(kernel, dtype);
     }
@@ -455,7 +467,8 @@ int mt__run_gelu_backward(mt__call *call)
 
 int mt__run_threshold_backward(mt__call *call)
 {
-    mt_dtype dtype = mt__promote_values(call->args, 2);
+    mt_dtype dtype = MT_DTYPE_NONE;
+    MT_TRY(mt__promote_values(call->args, 2, &dtype));
     if (dtype == MT_DTYPE_BOOL) {
         return mt__refuse_type("threshold_cpu", dtype);
     }

@@ -33,7 +33,8 @@ int mt__run_where(mt__call *call)
                         "dtype %s",
                         mt__type_title((mt_dtype)condition->dtype));
     }
-    mt_dtype dtype = mt__promote_values(&call->args[1], 2);
+    mt_dtype dtype = MT_DTYPE_NONE;
+    MT_TRY(mt__promote_values(&call->args[1], 2, &dtype));
     for (uint32_t i = 1; i <= 2; i++) {
         if (mt__is_number(&call->args[i])) {
             MT_TRY(mt__number_fits(&call->args[i], dtype));
@@ -112,7 +113,8 @@ int mt__run_lerp(mt__call *call)
 
 int mt__run_addcmul(mt__call *call)
 {
-    mt_dtype dtype = mt__promote_values(call->args, 3);
+    mt_dtype dtype = MT_DTYPE_NONE;
+    MT_TRY(mt__promote_values(call->args, 3, &dtype));
     if (dtype == MT_DTYPE_BOOL) {
         return mt__refuse_type("addcmul_cpu_out", dtype);
     }
@@ -128,7 +130,9 @@ int mt__run_addcdiv(mt__call *call)
                         "Integer division with addcdiv is no longer supported, and in a future  "
                         "release addcdiv will perform a true division of tensor1 and tensor2");
     }
-    return run_ternary(call, MT_TERNARY_ADDCDIV, mt__promote_values(call->args, 3), &call->args[3]);
+    mt_dtype dtype = MT_DTYPE_NONE;
+    MT_TRY(mt__promote_values(call->args, 3, &dtype));
+    return run_ternary(call, MT_TERNARY_ADDCDIV, dtype, &call->args[3]);
 }
 
 /* One bound, argument `arg`. */
@@ -147,7 +151,8 @@ static int run_bound(mt__call *call, mt_dtype dtype, mt_binary code, uint32_t ar
 
 int mt__run_clamp_tensor(mt__call *call)
 {
-    mt_dtype dtype = mt__promote_values(call->args, 3);
+    mt_dtype dtype = MT_DTYPE_NONE;
+    MT_TRY(mt__promote_values(call->args, 3, &dtype));
     bool lower = mt__arg_given(call, 1);
     bool upper = mt__arg_given(call, 2);
     if (!lower && !upper) {
@@ -161,12 +166,12 @@ int mt__run_clamp_tensor(mt__call *call)
     return run_bound(call, dtype, lower ? MT_BINARY_MAXIMUM : MT_BINARY_MINIMUM, lower ? 1 : 2);
 }
 
-int mt__run_clamp_min_tensor(mt__call *call)
+static int run_one_bound(mt__call *call, mt_binary code)
 {
-    return run_bound(call, mt__promote_values(call->args, 2), MT_BINARY_MAXIMUM, 1);
+    mt_dtype dtype = MT_DTYPE_NONE;
+    MT_TRY(mt__promote_values(call->args, 2, &dtype));
+    return run_bound(call, dtype, code, 1);
 }
 
-int mt__run_clamp_max_tensor(mt__call *call)
-{
-    return run_bound(call, mt__promote_values(call->args, 2), MT_BINARY_MINIMUM, 1);
-}
+MT_RUN(clamp_min_tensor, run_one_bound, MT_BINARY_MAXIMUM)
+MT_RUN(clamp_max_tensor, run_one_bound, MT_BINARY_MINIMUM)

@@ -218,10 +218,11 @@ static int run_classify(mt__call *call, mt_unary code, bool of_integers)
 
 int mt__run_signbit(mt__call *call)
 {
-    return is_bool(call)
+    mt_dtype dtype = (mt_dtype)call->args[0].of.tensor->dtype;
+    bool unsigned_only = dtype == MT_DTYPE_U16 || dtype == MT_DTYPE_U32 || dtype == MT_DTYPE_U64;
+    return dtype == MT_DTYPE_BOOL || unsigned_only
                ? run_classify(call, MT_UNARY_SIGNBIT, false)
-               : run_planned(call, MT_UNARY_SIGNBIT, (mt_dtype)call->args[0].of.tensor->dtype,
-                             MT_DTYPE_BOOL, 0, NULL);
+               : run_planned(call, MT_UNARY_SIGNBIT, dtype, MT_DTYPE_BOOL, 0, NULL);
 }
 
 MT_RUN(isnan, run_classify, MT_UNARY_ISNAN, false)
@@ -335,7 +336,8 @@ static int run_clamp(mt__call *call, uint32_t lower, uint32_t upper, const char 
     mt_value taking_part[3] = {call->args[0], {.kind = MT_KIND_NONE}, {.kind = MT_KIND_NONE}};
     taking_part[1] = lower != 0 ? call->args[lower] : taking_part[1];
     taking_part[2] = upper != 0 ? call->args[upper] : taking_part[2];
-    mt_dtype dtype = mt__promote_values(taking_part, 3);
+    mt_dtype dtype = MT_DTYPE_NONE;
+    MT_TRY(mt__promote_values(taking_part, 3, &dtype));
     if (dtype == MT_DTYPE_BOOL) {
         return mt__refuse_type(kernel, dtype);
     }

@@ -332,6 +332,7 @@ int mt__pointwise_run(mt__call *call, const mt__pointwise *what)
 {
     work w;
     mt_tensor *out = NULL;
+    MT_TRY(mt__check_unsigned(call, what->kernel, what->code, what->compute));
     MT_TRY(take_operands(call, what, &w));
     if (!mt__is_in_place(call)) {
         /* The layout is what the operands had before they were converted. */

@@ -74,7 +74,8 @@ MT_INLINE bool mt__is_number(const mt_value *value)
 /* Bits of types, for tables of what an op takes. */
 enum {
     MT_TYPES_BOOL = 1 << MT_DTYPE_BOOL,
-    MT_TYPES_INT = 1 << MT_DTYPE_U8 | 1 << MT_DTYPE_I32 | 1 << MT_DTYPE_I64,
+    MT_TYPES_INT = 1 << MT_DTYPE_U8 | 1 << MT_DTYPE_I8 | 1 << MT_DTYPE_I16 | 1 << MT_DTYPE_I32 |
+                   1 << MT_DTYPE_I64, /* uint16, uint32, uint64: see mt__check_unsigned() */
     MT_TYPES_REAL = 1 << MT_DTYPE_F16 | 1 << MT_DTYPE_BF16 | 1 << MT_DTYPE_F32 | 1 << MT_DTYPE_F64,
     MT_TYPES_NUMBER = MT_TYPES_INT | MT_TYPES_REAL,
     MT_TYPES_ALL = MT_TYPES_BOOL | MT_TYPES_NUMBER

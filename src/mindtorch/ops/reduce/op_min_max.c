@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "mindtorch/ops/pointwise/pointwise_plan.h"
 #include "mindtorch/ops/reduce/reduction_plan.h"
+#include "mindtorch/ops/type_names.h"
 
 #include <inttypes.h>
 
@@ -111,6 +112,8 @@ static int launch_arrays(mt__call *call, bool largest, const mt_array arrays[3],
         .n_ints = 1,
         .ints = &dim,
     };
+    MT_TRY(
+        mt__check_unsigned(call, MT_KERNEL_REDUCE_INDEX, kernel.code, (mt_dtype)arrays[2].dtype));
     return mt__launch(call->device, &kernel);
 }
 

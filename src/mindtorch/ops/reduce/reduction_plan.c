@@ -5,6 +5,7 @@
 #include "mindtorch/ops/reduce/reduction_plan.h"
 
 #include "mindtorch/ops/pointwise/pointwise_plan.h"
+#include "mindtorch/ops/type_names.h"
 
 int mt__reduced_dims(const mt__call *call, uint32_t i, const mt_tensor *self, uint32_t *mask)
 {
@@ -73,6 +74,7 @@ int mt__reduction_run(mt__call *call, const mt__reduction *what, mt_scalar of_no
 {
     static const int64_t one = 1;
     const mt_tensor *in = what->input;
+    MT_TRY(mt__check_unsigned(call, what->kernel, what->code, (mt_dtype)in->dtype));
     if (in->numel == 0) {
         return fill_outputs(what, of_nothing);
     }

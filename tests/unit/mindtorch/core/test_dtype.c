@@ -11,12 +11,18 @@
 #include <mindtorch/tensor.h>
 #include <mindtorch/value.h>
 
-/* torch.promote_types(row, column), by dtype.def's values. */
+/* torch.promote_types(row, column), by dtype.def's values; X: torch refuses. */
+#define X MT_DTYPE_NONE
 static const uint8_t promoted[MT_DTYPE_COUNT][MT_DTYPE_COUNT] = {
-    {0, 1, 2, 3, 4, 5, 6, 7}, {1, 1, 2, 3, 4, 5, 6, 7}, {2, 2, 2, 3, 4, 5, 6, 7},
-    {3, 3, 3, 3, 4, 5, 6, 7}, {4, 4, 4, 4, 4, 6, 6, 7}, {5, 5, 5, 5, 6, 5, 6, 7},
-    {6, 6, 6, 6, 6, 6, 6, 7}, {7, 7, 7, 7, 7, 7, 7, 7},
+    {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, X, X, X},  {1, 1, 2, 3, 4, 5, 6, 7, 9, 9, X, X, X},
+    {2, 2, 2, 3, 4, 5, 6, 7, 2, 2, X, X, X},  {3, 3, 3, 3, 4, 5, 6, 7, 3, 3, X, X, X},
+    {4, 4, 4, 4, 4, 6, 6, 7, 4, 4, 4, 4, 4},  {5, 5, 5, 5, 6, 5, 6, 7, 5, 5, 5, 5, 5},
+    {6, 6, 6, 6, 6, 6, 6, 7, 6, 6, 6, 6, 6},  {7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7},
+    {8, 9, 2, 3, 4, 5, 6, 7, 8, 9, X, X, X},  {9, 9, 2, 3, 4, 5, 6, 7, 9, 9, X, X, X},
+    {X, X, X, X, 4, 5, 6, 7, X, X, 10, X, X}, {X, X, X, X, 4, 5, 6, 7, X, X, X, 11, X},
+    {X, X, X, X, 4, 5, 6, 7, X, X, X, X, 12},
 };
+#undef X
 
 TEST(dtype_promotes_as_torch_does)
 {
@@ -26,6 +32,11 @@ TEST(dtype_promotes_as_torch_does)
         }
     }
     CHECK_EQ_I64(mt_promote_types(MT_DTYPE_NONE, MT_DTYPE_F32), MT_DTYPE_NONE);
+    CHECK_EQ_I64(mt_promote_types(MT_DTYPE_U16, MT_DTYPE_I32), MT_DTYPE_NONE);
+    CHECK_EQ_STR(
+        mt_last_error()->message,
+        "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
+        "uint16 and int32");
 }
 
 TEST(dtype_rows)
