@@ -111,8 +111,8 @@ class Unsigned(unittest.TestCase):
                     torch.cat([x[:1], x]), "sort": x.sort().values, "index": x[torch.tensor([2, 0])], "flip": x.flip(0),
                     "floor": x.floor(), "pad": torch.nn.functional.pad(x, (0, 1), value=9), "unique": x.unique()}
             expected = {"mul": [top - 1, 0, 6], "and": [6, 0, 2], "or": [top, 1, 3], "xor": [0, 0, 0],
-                        "where": [1, 1, 3], "cat": [top, top, 0, 3], "sort": [0, 3, top], "index": [3, top], "flip": [3, 0, top],
-                        "floor": [top, 0, 3], "pad": [top, 0, 3, 9], "unique": [0, 3, top]}
+                        "where": [1, 1, 3], "cat": [top, top, 0, 3], "sort": [0, 3, top], "index": [3, top],
+                        "flip": [3, 0, top], "floor": [top, 0, 3], "pad": [top, 0, 3, 9], "unique": [0, 3, top]}
             for name, got in same.items():
                 with self.subTest(dtype=dtype, name=name):
                     self.assertIs(got.dtype, dtype)
