@@ -152,6 +152,7 @@ set(MT_KERNEL_SOURCES
     src/kernels/image/conv.c
     src/kernels/image/conv_columns.c
     src/kernels/image/conv_onednn.c
+    src/kernels/image/grid_sample.c
     src/kernels/image/pooling.c
     src/kernels/image/resample.c
     src/kernels/index/index_gather.c

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of ops_compose.def: broadcasting, padding, activations, dropout of channels, norms, losses."""
 import numpy as np
-from opcases import ALL, EVERY, NUMBERS, Bad, Case, Fixed, cases
+from opcases import ALL, EVERY, HALVES, NUMBERS, Bad, Case, Fixed, cases
 
 NONE, MEAN, SUM = 0, 1, 2
 
@@ -212,6 +212,9 @@ def group_norm(g):
                    group_norm_of, rtol=1e-4, atol=1e-4, double=True)
     yield Case((g.array((2, 4, 3)), 2, None, g.array((4,))), {}, group_norm_of, rtol=1e-4, atol=1e-4)
     yield Case((g.array((0, 4, 3)), 2), {}, group_norm_of)
+    for half in HALVES:  # parameters of float32
+        yield Case((Fixed(g.other(half, (2, 4, 3))), 2, Fixed(g.other("float32", (4,)))), {}, group_norm_of,
+                   result=half, grad=False, rtol=2e-2, atol=2e-2)
     yield Bad((g.array((2, 4)), 3), "RuntimeError",
               "divisible by num_groups, but got input of shape [2, 4] and num_groups=3")
     yield Bad((g.array((2, 4)), 0), "RuntimeError", "Expected num groups to be greater than 0, got 0")

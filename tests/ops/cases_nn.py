@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of ops_nn.def: softmax, norms, embedding, dropout, losses. References are plain NumPy."""
 import numpy as np
-from opcases import Bad, Case, Fixed, cases
+from opcases import HALVES, Bad, Case, Fixed, cases
 
 NONE, MEAN, SUM = 0, 1, 2
 
@@ -90,6 +90,9 @@ def layer_norm(g):
     yield Case((x, [4, 5], g.array((4, 5)), None), {}, reference)
     yield Case((x, [3, 4, 5], None, g.array((3, 4, 5))), {}, reference)
     yield Case((g.array((0, 5)), [5], g.array((5,)), g.array((5,))), {}, reference)
+    for half in HALVES:  # parameters of float32
+        yield Case((Fixed(g.other(half, (3, 5))), [5], Fixed(g.other("float32", (5,))), None), {}, reference,
+                   result=half, grad=False, rtol=2e-2, atol=2e-2)
     yield Bad((x, [4]), "RuntimeError", "Given normalized_shape=[4], expected input with shape "
               "[*, 4], but got input of size[3, 4, 5]")
     yield Bad((x, []), "RuntimeError", "at least 1-dimensional")
@@ -162,6 +165,11 @@ def batch_norm(g):
                    double=True, layouts=("contiguous", "transposed", "sliced", "mixed"))
         yield Case((x, g.array((3,)), g.array((3,)), g.array((3,)), g.positive((3,)), False, 0.1,
                     1e-5), {}, reference, grad_args=(0, 1, 2), double=True)
+
+    for half in HALVES:  # parameters of float32
+        yield Case((Fixed(g.other(half, (4, 3))), Fixed(g.other("float32", (3,))), None, None, None, True, 0.1, 1e-2),
+                   {}, reference, result=(half, "float32", "float32") if g.op.startswith("native") else half,
+                   grad=False, rtol=2e-2, atol=2e-2)
 
     def updated(got, tensors, arrays):
         del got

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 from cases_image import conv_reference
-from opcases import Bad, Case, cases
+from opcases import Bad, Case, Fixed, cases
 
 IMAGES = {"0-d": "takes images", "empty": "images are not empty"}
 SOME = ("contiguous", "mixed")
@@ -94,6 +94,36 @@ def options_of(g, dims, corners):
     yield (1,) * dims, (3,) * dims, (*rest, *none)
 
 
+def fixed_point(table):
+    """Weights as whole numbers of up to 15 bits, and the bits behind the point."""
+    bits = 0
+    while bits < 22 and int(0.5 + table.max() * 2 ** (bits + 1)) < 2 ** 15:
+        bits += 1
+    scaled = table * 2.0 ** bits
+    return np.trunc(scaled + np.where(scaled < 0, -0.5, 0.5)), bits
+
+
+def byte_cases(g, kind, dims, corners):
+    """Images of bytes: the width first, rounded, then the height."""
+    def run(x, size, *rest):
+        flag, scales = split(rest, corners)
+        found = x.astype(np.float64)
+        for d in range(dims)[::-1]:
+            if found.shape[2 + d] == size[d]:
+                continue
+            table = matrix(kind, found.shape[2 + d], size[d], flag, scales[d])
+            bits = 0
+            if corners:
+                table, bits = fixed_point(table)
+            found = np.moveaxis(np.moveaxis(found, 2 + d, -1) @ table.T, -1, 2 + d)
+            found = np.clip(np.floor(found / 2.0 ** bits + (0.5 if corners else 0)), 0, 255)
+        return found.astype(np.uint8)
+
+    for ins, outs, rest in options_of(g, dims, corners):
+        yield Case((Fixed(g.rng.integers(0, 256, (2, 2, *ins)).astype(np.uint8)), list(outs), *rest), {},
+                   lambda x, *rest: run(x, *rest), result="uint8", layouts=SOME, grad=False)
+
+
 @cases(*FORWARD, skip={**IMAGES, "extremes": {"large": "sums of weights overflow", "ends": "sums of weights overflow"}})
 def resample(g):
     kind, dims, corners = kind_of(g.op)
@@ -104,6 +134,8 @@ def resample(g):
 
     for place, (ins, outs, rest) in enumerate(options_of(g, dims, corners)):
         yield Case((g.array((2, 2, *ins)), list(outs), *rest), {}, run, layouts=SOME, double=place == 0)
+    if dims == 2 or not corners:
+        yield from byte_cases(g, kind, dims, corners)
     rest = (False,) if corners else ()
     yield Case((g.array((0, 2, *(3,) * dims)), [4] * dims, *rest), {}, run, layouts=SOME)
     yield Bad((g.array((1, 1, *(3,) * dims)), [0] * dims, *rest), "RuntimeError", "sizes should be greater than 0")

@@ -58,11 +58,11 @@ DECISIONS = [
     ("im2col|cosine_embedding_loss|multi_margin_loss|_?pad_(packed_)?sequence|max_pool3d.*|affine_grid_generator",
      "words", "", "bad input is refused in words of our own"),
     ("im2col", "error", "Dimension out of range", "torch's exception comes from an index"),
+    ("grid_sampler_2d", "error", "interpolation mode 3", "torch does not look"),
     ("affine_grid_generator", "error", "non-zero, positive output size", "torch's op does not look, its Python does"),
-    ("grid_sampler", "error", "interpolation mode 2", "bicubic sampling is not there"),
     ("(soft|multi|multilabel)_margin_loss|(adaptive_)?(avg|max)_pool3d(_with_indices)?|max_unpool[23]d|"
      "(pixel_(un)?|channel_)shuffle|pairwise_distance|pad_sequence|"
-     "_pack_padded_sequence|_pad_packed_sequence|grid_sampler|affine_grid_generator",
+     "_pack_padded_sequence|_pad_packed_sequence|affine_grid_generator",
      "node", "", "made of other ops, whose nodes they have"),
     ("pad", "error words", "'reflect'", "modes other than constant are nn.functional's, of index_select"),
     ("clone", "error", "memory_format", "memory formats are contiguous and preserve"),
@@ -118,20 +118,27 @@ HALVES = [
 # The same for torch_extremes.py: rows, a regular expression in the report, the reason.
 _SUMS = ("sum|mean|var|std|var_mean|norm|linalg_vector_norm|cumsum|prod.*|.*loss.*|binary_cross_entropy.*|kl_div|"
          ".*mm|mv|dot|matmul|linear|outer|conv.*|.*pool.*|.*norm.*|.*attention.*|.*softmax.*|cosine_similarity|"
-         "allclose|embedding.*|index_add_?|scatter_add_?|sum_to_size|logsumexp|cumprod")
+         "allclose|embedding.*|.*upsample.*|index_add_?|scatter_add_?|sum_to_size|logsumexp|cumprod")
 EXTREMES = [
     # ---- decisions ----
     ("ldexp_?", ".", "2 to the power of other is a factor of its own, which may overflow; torch's kernel has none"),
     ("sinc_?|lgamma_?", "^gradient", "of numbers so large or small the derivatives keep other digits"),
     ("_standard_gamma_grad", "^types", "types are promoted; torch's op, which autograd alone calls, wants equal ones"),
     ("index_reduce_?", "^gradient of values", "torch divides by how many equal the result, which of NaN none does"),
-    ("(native_)?layer_norm|group_norm", "^types.*expect parameter to have scalar type",
-     "torch takes float32 parameters with half input"),
     ("index_add_?", r"^shapes (empty|size).*out of bounds", "torch does not look at indices where self is empty"),
     ("batch_norm", r"^types.*expect parameter to have", "torch takes running statistics of integers"),
-    ("convolution", r"^types.*bias type", "torch's inner op does not compare the bias's type"),
-    ("conv.*", r"^shapes size \d as 0.*(kernel size should be greater than zero|torch's)",
+    ("convolution|conv_transpose[12]d", r"^types.*bias type", "torch's inner op does not compare the bias's type"),
+    ("conv.*", r"^shapes size \d as 0.*(kernel size should be greater than zero|Kernel size: \(0 in depth|torch's)",
      "torch forgets the output channels of empty input, and takes kernels of size 0 there"),
+    ("conv_transpose[123]d", "^types.*(int64|bool|uint8)", "a transposed convolution of integers is refused"),
+    ("_upsample_bi.*_aa|avg_pool3d|multi(label)?_margin_loss", "^types.*not implemented for '(Half|BFloat16)'", "torch has no half types there"),
+    ("hinge_embedding_loss", "^types types uint8", "torch's sums of bytes"),
+    ("multi(label)?_margin_loss", r"^shapes size \d as 0", "torch's mean of no samples is not set"),
+    ("_pad_packed_sequence", "^shapes.*do not fit", "torch does not look where there are no elements"),
+    ("pixel_unshuffle", "^shapes size", "torch gives an empty input back as it is"),
+    ("affine_grid_generator", "^types.*uint8", "torch's matrices of bytes are products that wrap around"),
+    (".*upsample.*", r"special.*torch's np.float64\(nan\)",
+     "torch multiplies infinite neighbours by weights of 0, ours are not read"),
     ("addmm", r"^shapes size.*can't be cast", "torch multiplies by beta alone where there is nothing to add"),
     ("scaled_dot_product_attention", r"^shapes (empty at|size \d as 0|0-d at 3)",
      "torch does not compare the batches of empty tensors, and broadcasts masks in fewer ways"),
@@ -160,7 +167,7 @@ EXTREMES = [
      "at NaN torch's vector loop gives 0 and the rest of its loop the gradient"),
     (".*norm", r"^gradient.*subnormal.*float64.*torch's np.float64\(nan\)",
      "torch raises elements and norm to powers by themselves, which underflow"),
-    ("batch_norm", r"^shapes.*index 0 out of range", "torch asks for the first of no channels"),
+    ("batch_norm|instance_norm", r"^shapes.*index 0 out of range", "torch asks for the first of no channels"),
     # ---- which way numbers are added up and multiplied, when they are near the end of the type ----
     (_SUMS, r"(ends|mixed|any).*(inf|nan)",
      "partial sums and products overflow, in another order in each library"),

@@ -319,12 +319,12 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
 
 # ---- images at places of a grid ----
 
-_SAMPLING = {"bilinear": 0, "nearest": 1}
+_SAMPLING = {"bilinear": 0, "nearest": 1, "bicubic": 2}
 _GRID_PADDING = {"zeros": 0, "border": 1, "reflection": 2}
 
 
 def affine_grid(theta, size, align_corners=None):
-    """The grid of places that matrices [N, 2, 3] give, for grid_sample."""
+    """The grid of places that matrices [N, 2, 3] or [N, 3, 4] give, for grid_sample."""
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     if align_corners is None:
@@ -339,8 +339,6 @@ def affine_grid(theta, size, align_corners=None):
 
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
     """The image at the grid's places: x and y, of which -1 and 1 are the ends."""
-    if mode == "bicubic":
-        raise NotImplementedError("grid_sample: mode 'bicubic' is not there")
     if mode not in _SAMPLING:
         raise ValueError(
             "nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: "

@@ -9,6 +9,8 @@
  *
  *     out[p, z, y, x] = sum over k l m of wz[z, k] wy[y, l] wx[x, m] in[p, z0 + k, y0 + l, x0 + m]
  *
+ * A weight of 0 is not multiplied: what it belongs to may be infinite or NaN.
+ *
  * Rows of the input are blended along z, resampled along x and kept in a ring, as many as an output
  * row needs; output rows blend them along y. So the costly part is done once for an input row.
  */
@@ -41,7 +43,8 @@ typedef struct axis {
     int64_t n_in, n_out, taps;
     int64_t *first;
     double *weights;
-    bool copied; /* output o is input first[o] */
+    bool copied;      /* output o is input first[o] */
+    int64_t solid[2]; /* the longest run of outputs without weights of 0 */
 } axis;
 
 typedef struct job {
@@ -260,6 +263,21 @@ static bool turn_axis(const axis *a, axis *out)
         return place;                                                                             \
     }                                                                                             \
                                                                                                   \
+    /* Outputs begin...end, some of whose weights are 0. */                                       \
+    static void along_holes_##suffix(const axis *a, const T *weights, const T *row, T *to,        \
+                                     int64_t begin, int64_t end)                                  \
+    {                                                                                             \
+        for (int64_t x = begin; x < end; x++) {                                                   \
+            const T *at = row + a->first[x];                                                      \
+            T sum = 0;                                                                            \
+            for (int64_t k = 0; k < a->taps; k++) {                                               \
+                T w = weights[x * a->taps + k];                                                   \
+                sum += w != 0 ? w * at[k] : 0;                                                    \
+            }                                                                                     \
+            to[x] = sum;                                                                          \
+        }                                                                                         \
+    }                                                                                             \
+                                                                                                  \
     static void along_##suffix(const axis *a, const T *weights, const T *row, T *to)              \
     {                                                                                             \
         int64_t n = a->n_out;                                                                     \
@@ -268,13 +286,18 @@ static bool turn_axis(const axis *a, axis *out)
             for (int64_t x = 0; x < n; x++) {                                                     \
                 to[x] = row[first[x]];                                                            \
             }                                                                                     \
-        } else if (a->taps == 2) {                                                                \
-            for (int64_t x = 0; x < n; x++) {                                                     \
+            return;                                                                               \
+        }                                                                                         \
+        int64_t end = a->solid[1];                                                                \
+        along_holes_##suffix(a, weights, row, to, 0, a->solid[0]);                                \
+        along_holes_##suffix(a, weights, row, to, end, n);                                        \
+        if (a->taps == 2) {                                                                       \
+            for (int64_t x = a->solid[0]; x < end; x++) {                                         \
                 const T *at = row + first[x];                                                     \
                 to[x] = weights[2 * x] * at[0] + weights[2 * x + 1] * at[1];                      \
             }                                                                                     \
         } else {                                                                                  \
-            for (int64_t x = 0; x < n; x++) {                                                     \
+            for (int64_t x = a->solid[0]; x < end; x++) {                                         \
                 const T *at = row + first[x];                                                     \
                 T sum = 0;                                                                        \
                 for (int64_t k = 0; k < a->taps; k++) {                                           \
@@ -289,26 +312,31 @@ static bool turn_axis(const axis *a, axis *out)
     static void down_##suffix(const axis *a, int64_t y, int64_t width, const T *ring, T *to)      \
     {                                                                                             \
         const double *weights = a->weights + y * a->taps;                                         \
+        const T *held = NULL; /* two at once: the usual case */                                   \
+        T held_weight = 0;                                                                        \
         bool begun = false;                                                                       \
         for (int64_t k = 0; k < a->taps; k++) {                                                   \
             const T *row = ring + (a->first[y] + k) % a->taps * width;                            \
             T w = (T)weights[k];                                                                  \
-            if (!begun && k + 1 < a->taps) { /* two at once: the usual case */                    \
-                const T *next = ring + (a->first[y] + k + 1) % a->taps * width;                   \
-                T v = (T)weights[++k];                                                            \
+            if (w == 0) {                                                                         \
+                continue;                                                                         \
+            }                                                                                     \
+            if (begun) {                                                                          \
                 for (int64_t x = 0; x < width; x++) {                                             \
-                    to[x] = w * row[x] + v * next[x];                                             \
-                }                                                                                 \
-            } else if (!begun) {                                                                  \
-                for (int64_t x = 0; x < width; x++) {                                             \
-                    to[x] = w * row[x];                                                           \
-                }                                                                                 \
-            } else {                                                                              \
-                for (int64_t x = 0; w != 0 && x < width; x++) {                                   \
                     to[x] += w * row[x];                                                          \
                 }                                                                                 \
+            } else if (held == NULL) {                                                            \
+                held = row;                                                                       \
+                held_weight = w;                                                                  \
+            } else {                                                                              \
+                for (int64_t x = 0; x < width; x++) {                                             \
+                    to[x] = held_weight * held[x] + w * row[x];                                   \
+                }                                                                                 \
+                begun = true;                                                                     \
             }                                                                                     \
-            begun = true;                                                                         \
+        }                                                                                         \
+        for (int64_t x = 0; !begun && x < width; x++) {                                           \
+            to[x] = held != NULL ? held_weight * held[x] : 0;                                     \
         }                                                                                         \
     }                                                                                             \
                                                                                                   \
@@ -378,6 +406,48 @@ static bool is_copied(const axis *a)
     return a->taps == 1;
 }
 
+static bool has_hole(const axis *a, int64_t o)
+{
+    for (int64_t k = 0; k < a->taps; k++) {
+        if ((float)a->weights[o * a->taps + k] == 0.0F) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void find_solid(axis *a)
+{
+    a->solid[0] = a->solid[1] = 0;
+    for (int64_t o = 0, begin = 0; o <= a->n_out; o++) {
+        if (o < a->n_out && !has_hole(a, o)) {
+            continue;
+        }
+        if (o - begin > a->solid[1] - a->solid[0]) {
+            a->solid[0] = begin;
+            a->solid[1] = o;
+        }
+        begin = o + 1;
+    }
+}
+
+/* Weights as integers of up to 15 bits over a power of two, the same for all outputs. */
+static void round_weights(const axis *a)
+{
+    double largest = 0.0;
+    int64_t count = a->n_out * a->taps;
+    for (int64_t i = 0; i < count; i++) {
+        largest = a->weights[i] > largest ? a->weights[i] : largest;
+    }
+    int bits = 0;
+    while (bits < 22 && floor(0.5 + ldexp(largest, bits + 1)) < 32768.0) {
+        bits++;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        a->weights[i] = ldexp(round(ldexp(a->weights[i], bits)), -bits);
+    }
+}
+
 /* The table of dimension d + 1 of the tensors; the derivative's: turned. */
 static bool make_table(const mt_kernel_call *call, uint32_t d, axis *out)
 {
@@ -392,6 +462,9 @@ static bool make_table(const mt_kernel_call *call, uint32_t d, axis *out)
     if (!forward_axis(&forward, call->code, n_in, n_out, call->ints[0] != 0, scale)) {
         return false;
     }
+    if (call->ints[2] != 0) {
+        round_weights(&forward);
+    }
     bool made = true;
     if (turned) {
         made = turn_axis(&forward, out);
@@ -401,6 +474,7 @@ static bool make_table(const mt_kernel_call *call, uint32_t d, axis *out)
     }
     if (made) {
         out->copied = is_copied(out);
+        find_solid(out);
     }
     return made;
 }

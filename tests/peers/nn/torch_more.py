@@ -56,14 +56,45 @@ def unpools(t):
 @case
 def grids(t):
     F, found = t.F, []
-    theta = t.x(2, 2, 3)
+    theta, deep = t.x(2, 2, 3), t.x(2, 3, 4)
     for corners in (False, True):
         grid = F.affine_grid(theta, (2, 3, 4, 5), align_corners=corners)
         found.append(grid)
         for padding in ("zeros", "border", "reflection"):
             found.append(F.grid_sample(t.x(2, 3, 5, 4), grid, padding_mode=padding, align_corners=corners))
         found.append(F.grid_sample(t.x(2, 3, 5, 4), grid, mode="nearest", align_corners=corners))
+        found.append(F.grid_sample(t.x(2, 3, 5, 4), grid, mode="bicubic", align_corners=corners))
+        grid = F.affine_grid(deep, (2, 3, 2, 4, 5), align_corners=corners)
+        found.append(F.grid_sample(t.x(2, 3, 3, 5, 4), grid, align_corners=corners))
     return t.backward(tuple(found))
+
+
+@case
+def bytes_of_images(t):
+    x = (t.x(1, 3, 7, 5, grad=False) * 100 + 120).to(t.torch.uint8)
+    found = [t.F.interpolate(x, size=(4, 9), mode=mode) for mode in ("nearest", "nearest-exact")]
+    for mode in ("bilinear", "bicubic"):
+        found += [t.F.interpolate(x, scale_factor=1.7, mode=mode, antialias=smooth, align_corners=corners)
+                  for smooth in (False, True) for corners in (False, True)]
+    return [f.float() for f in found]
+
+
+@case
+def norms_of_halves(t):
+    """float32 parameters and statistics with a half input: the types of all results."""
+    F, found = t.F, []
+    for dtype in (t.torch.float16, t.torch.bfloat16):
+        weight, bias = t.x(4), t.x(4)
+        half = t.x(3, 4, 4).to(dtype)
+        mean, var = t.torch.zeros(4), t.torch.ones(4)
+        made = (F.layer_norm(half, [4], weight, bias), F.group_norm(half, 2, weight, bias),
+                F.batch_norm(half, mean, var, weight, bias, training=True),
+                F.batch_norm(half, mean.clone(), var.clone(), weight, bias),
+                F.instance_norm(half, mean.clone(), var.clone(), weight, bias))
+        loss = sum((m.float() * i).sum() for i, m in enumerate(made))
+        grads = t.torch.autograd.grad(loss, (half, weight, bias))
+        found += [str(v.dtype).split(".")[1] for v in (*made, *grads, mean, var)]
+    return found
 
 
 LOSSES = {

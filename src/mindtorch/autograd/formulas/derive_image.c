@@ -187,3 +187,40 @@ int mt__flash_attention_backward(mt__backward *b)
     }
     return MT_OK;
 }
+
+/* ---- grids ----------------------------------------------------------------------------------- */
+
+int mt__grid_sampler_backward(mt__backward *b)
+{
+    mt_tensor *input = mt__bw_arg(b, 0);
+    mt_tensor *grid = mt__bw_arg(b, 1);
+    const int64_t mask[2] = {mt__wants(b, 0), mt__wants(b, 1)};
+    mt_tensor **const made[2] = {mt__bw_temp(b), mt__bw_temp(b)};
+    MT_TRY((input->n_dims == 5 ? mt_grid_sampler_3d_backward : mt_grid_sampler_2d_backward)(
+        mt__bw_grad(b), input, grid, b->args[2].of.integer, b->args[3].of.integer,
+        b->args[4].of.integer != 0, mask, 2, made[0], made[1]));
+    for (uint32_t i = 0; i < 2; i++) {
+        if (mask[i] != 0) {
+            mt__bw_give(b, i, *made[i]);
+        }
+    }
+    return MT_OK;
+}
+
+int mt__grid_sampler_twice(mt__backward *b)
+{
+    mt_tensor **const made[3] = {mt__bw_temp(b), mt__bw_temp(b), mt__bw_temp(b)};
+    if (b->grads[0] == NULL && b->grads[1] == NULL) {
+        return MT_OK;
+    }
+    MT_TRY(mt__grid_sampler_backward_backward(
+        b->grads[0], b->grads[1], mt__bw_arg(b, 0), mt__bw_arg(b, 1), mt__bw_arg(b, 2),
+        b->args[3].of.integer, b->args[4].of.integer, b->args[5].of.integer != 0, made[0], made[1],
+        made[2]));
+    for (uint32_t i = 0; i < 3; i++) {
+        if (mt__wants(b, i)) {
+            mt__bw_give(b, i, *made[i]);
+        }
+    }
+    return MT_OK;
+}

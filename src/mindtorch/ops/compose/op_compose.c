@@ -143,8 +143,10 @@ int mt__run_group_norm(mt__call *call)
     MT_TRY(check_groups(input, groups));
     MT_TRY(check_channels(input, weight, "weight"));
     MT_TRY(check_channels(input, bias, "bias"));
-    MT_TRY(mt__need_type_of(input, weight));
-    MT_TRY(mt__need_type_of(input, bias));
+    mt_dtype given = (mt_dtype)input->dtype;
+    mt_dtype compute = given;
+    MT_TRY(mt__norm_type(input, (mt_tensor *const[]){weight, bias}, 2, &compute));
+    MT_TRY(mt__converted(call, input, compute, &input));
     int64_t count = input->sizes[0] * groups;
     const int64_t parts[] = {input->sizes[0], groups, count == 0 ? 0 : input->numel / count};
     mt__shape shape = mt__tensor_shape(input);
@@ -172,7 +174,9 @@ int mt__run_group_norm(mt__call *call)
         MT_TRY(mt_clone(*result, own));
         result = own;
     }
-    mt__result_same(call, 0, *result);
+    mt_tensor *typed = NULL;
+    MT_TRY(mt__converted(call, *result, given, &typed));
+    mt__result_same(call, 0, typed);
     return MT_OK;
 }
 

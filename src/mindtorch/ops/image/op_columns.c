@@ -61,17 +61,30 @@ static int with_batch(mt__call *call, uint32_t dims, mt_tensor **out)
     mt_tensor *self = call->args[0].of.tensor;
     char text[MT_SHAPE_TEXT];
     *out = self;
+    bool fits = self->n_dims == dims || self->n_dims == dims + 1;
+    for (uint32_t i = self->n_dims - (fits ? dims : 0U); fits && i < self->n_dims; i++) {
+        fits = self->sizes[i] > 0;
+    }
+    if (!fits) {
+        return mtb_fail(MT_ERUNTIME,
+                        "Expected %uD or %uD (batch mode) tensor with possibly 0 batch size and "
+                        "other non-zero dimensions for input, but got: %s",
+                        dims, dims + 1, mt__shape_text(self->sizes, self->n_dims, text));
+    }
     if (self->n_dims == dims + 1) {
         return MT_OK;
-    }
-    if (self->n_dims != dims) {
-        return mtb_fail(MT_ERUNTIME, "Expected %uD or %uD (batch mode) tensor, but got: %s", dims,
-                        dims + 1, mt__shape_text(self->sizes, self->n_dims, text));
     }
     mt_tensor **place = mt__temp(call);
     MT_TRY(mt_unsqueeze(self, 0, place));
     *out = *place;
     return MT_OK;
+}
+
+/* Numbers with a fraction, or bool. */
+static int need_type(const mt__call *call, const char *kernel)
+{
+    const mt_tensor *self = call->args[0].of.tensor;
+    return self->dtype == MT_DTYPE_BOOL ? MT_OK : mt__need_pooled_type(self, kernel);
 }
 
 /* A padded image [N, C, H, W] as all its windows [N, C, kh, kw, oh, ow], without a copy. */
@@ -100,6 +113,7 @@ int mt__run_im2col(mt__call *call)
     columns_plan p = {.image = {0}};
     MT_TRY(with_batch(call, 3, &image));
     MT_TRY(make_plan(call, &call->args[1], &image->sizes[2], &p));
+    MT_TRY(need_type(call, "im2col_out_cpu"));
     if (p.pairs[PADDING][0] != 0 || p.pairs[PADDING][1] != 0) {
         mt_tensor **padded = mt__temp(call);
         const int64_t pad[4] = {p.pairs[PADDING][1], p.pairs[PADDING][1], p.pairs[PADDING][0],
@@ -158,6 +172,7 @@ int mt__run_col2im(mt__call *call)
     }
     MT_TRY(with_batch(call, 2, &columns));
     MT_TRY(make_plan(call, &call->args[2], size->of.ints, &p));
+    MT_TRY(need_type(call, "col2im_out_cpu"));
     int64_t area = p.pairs[KERNEL][0] * p.pairs[KERNEL][1];
     int64_t blocks = p.out[0] * p.out[1];
     if (area <= 0 || columns->sizes[1] % area != 0 || columns->sizes[2] != blocks) {

@@ -155,7 +155,7 @@ static int check_channels(const conv_plan *plan, mt_tensor *input, mt_tensor *we
     return MT_OK;
 }
 
-static int check_types(mt_tensor *input, mt_tensor *weight, mt_tensor *bias)
+int mt__conv_types(const mt_tensor *input, const mt_tensor *weight, const mt_tensor *bias)
 {
     mt_dtype dtype = (mt_dtype)input->dtype;
     if (weight->dtype != dtype) {
@@ -288,7 +288,7 @@ static int make_plan(const mt__call *call, mt_tensor *const tensors[3], const mt
     MT_TRY(check_channels(plan, input, weight, tensors[2]));
     plan->made = plan->transposed ? weight->sizes[1] * plan->groups : weight->sizes[0];
     MT_TRY(size_output(input, weight, plan));
-    return check_types(input, weight, tensors[2]);
+    return mt__conv_types(input, weight, tensors[2]);
 }
 
 /* The sizes of the output as a tensor's. */

@@ -350,6 +350,7 @@ int mt__run_convolution3d(mt__call *call)
     volume_plan p;
     mt_tensor *slices = NULL;
     mt_tensor *made = input;
+    MT_TRY(mt__conv_types(input, weight, bias));
     if (is_half(input)) {
         return run_half(call);
     }

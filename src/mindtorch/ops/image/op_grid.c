@@ -1,259 +1,243 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Images at places that a grid names: affine_grid_generator makes such a grid of matrices,
- * grid_sampler reads the image there. Both are made of simple ops, so that gradients reach the
- * image and the grid.
+ * Images and volumes at places that a grid names: affine_grid_generator makes such a grid of
+ * matrices, grid_sampler reads the image there.
  *
  *     grid [N, H, W, 2]: x and y of each place, -1 and 1 are the image's ends
+ *     grid [N, D, H, W, 3]: x, y and z
  */
 #include "base/alloc.h"
 #include "mindtorch/ops/image/op_image.h"
+#include "mindtorch/ops/nn/op_nn_support.h"
+
+#include <string.h>
 
 enum {
-    MAX_MADE = 192
+    MODE_CUBIC = 2, /* as torch numbers them */
+    LAST_MODE = 2,
+    LAST_PADDING = 2
 };
 
-/* Modes, as torch numbers them. */
-enum {
-    BILINEAR,
-    NEAREST
-};
+/* Tensors of a call as the kernel wants them. */
+typedef struct sampling {
+    mt__call *call;
+    mt__shape image, grid, out;
+    int64_t image_sizes[5]; /* [N, C, D, H, W] */
+    int64_t grid_sizes[3];  /* [N, places, dims] */
+    int64_t out_sizes[3];   /* [N, C, places] */
+    int64_t ints[3];
+} sampling;
 
-enum {
-    ZEROS,
-    BORDER,
-    REFLECTION
-};
-
-/* What is made on the way. */
-typedef struct work {
-    mt_tensor *made[MAX_MADE];
-    uint32_t n_made;
-} work;
-
-static mt_tensor **place(work *w)
+static int check_images(const mt_tensor *input, const mt_tensor *grid)
 {
-    MT_ASSERT(w->n_made < MAX_MADE);
-    w->made[w->n_made] = NULL;
-    return &w->made[w->n_made++];
-}
-
-static int finish(work *w, int status)
-{
-    for (uint32_t i = 0; i < w->n_made; i++) {
-        mt_tensor_release(w->made[i]);
+    char text[2][MT_SHAPE_TEXT];
+    mt__shape_text(input->sizes, input->n_dims, text[0]);
+    mt__shape_text(grid->sizes, grid->n_dims, text[1]);
+    if (grid->n_dims == 0 || input->n_dims == 0 || input->sizes[0] != grid->sizes[0]) {
+        return mtb_fail(MT_ERUNTIME,
+                        "grid_sampler(): expected grid and input to have same batch size, but got "
+                        "input with sizes %s and grid with sizes %s",
+                        text[0], text[1]);
     }
-    return status;
-}
-
-/* x * factor + shift */
-static int scaled(work *w, mt_tensor *x, double factor, double shift, mt_tensor **out)
-{
-    mt_tensor **product = place(w);
-    mt_tensor **moved = place(w);
-    MT_TRY(mt_mul_scalar(x, mt_real(factor), product));
-    MT_TRY(mt_add_scalar(*product, mt_real(shift), moved));
-    *out = *moved;
-    return MT_OK;
-}
-
-static int clamped(work *w, mt_tensor *x, int64_t side, mt_tensor **out)
-{
-    mt_tensor **held = place(w);
-    const mt_scalar low = mt_int(0);
-    const mt_scalar high = mt_int(side - 1);
-    MT_TRY(mt_clamp(x, &low, &high, held));
-    *out = *held;
-    return MT_OK;
-}
-
-/* Back and forth between the image's ends. */
-static int reflected(work *w, mt_tensor *x, int64_t side, bool corners, mt_tensor **out)
-{
-    double low = corners ? 0.0 : -0.5;
-    double span = corners ? (double)(side - 1) : (double)side;
-    if (span <= 0.0) {
-        return scaled(w, x, 0.0, 0.0, out);
+    if (grid->sizes[grid->n_dims - 1] != (int64_t)input->n_dims - 2) {
+        return mtb_fail(MT_ERUNTIME,
+                        "grid_sampler(): expected grid to have size %d in last dimension, but got "
+                        "grid with sizes %s",
+                        (int)input->n_dims - 2, text[1]);
     }
-    mt_tensor *from_low = NULL;
-    mt_tensor **size = place(w);
-    mt_tensor **wave = place(w);
-    mt_tensor **centred = place(w);
-    mt_tensor **bent = place(w);
-    MT_TRY(scaled(w, x, 1.0, -low, &from_low));
-    MT_TRY(mt_abs(from_low, size));
-    MT_TRY(mt_remainder_scalar(*size, mt_real(2.0 * span), wave));
-    MT_TRY(mt_sub_scalar(*wave, mt_real(span), centred));
-    MT_TRY(mt_abs(*centred, bent));
-    return scaled(w, *bent, -1.0, span + low, out);
-}
-
-/* Places in pixels of one coordinate of the grid, [N, 1, P]. */
-static int pixels(work *w, mt_tensor *grid, int64_t which, int64_t side, int64_t padding,
-                  bool corners, mt_tensor **out)
-{
-    mt_tensor **part = place(w);
-    mt_tensor **flat = place(w);
-    mt_tensor *x = NULL;
-    const int64_t sizes[3] = {grid->sizes[0], 1, grid->sizes[1] * grid->sizes[2]};
-    MT_TRY(mt_select(grid, 3, which, part));
-    MT_TRY(mt_reshape(*part, sizes, 3, flat));
-    double half = corners ? (double)(side - 1) / 2.0 : (double)side / 2.0;
-    MT_TRY(scaled(w, *flat, half, corners ? half : half - 0.5, &x));
-    if (padding == REFLECTION) {
-        MT_TRY(reflected(w, x, side, corners, &x));
-    }
-    if (padding != ZEROS) {
-        MT_TRY(clamped(w, x, side, &x));
-    }
-    *out = x;
-    return MT_OK;
-}
-
-/* 1 where a place lies inside, 0 elsewhere, in the place's type. */
-static int inside(work *w, mt_tensor *x, int64_t side, mt_tensor **out)
-{
-    mt_tensor **above = place(w);
-    mt_tensor **below = place(w);
-    mt_tensor **both = place(w);
-    mt_tensor **number = place(w);
-    MT_TRY(mt_ge_scalar(x, mt_int(0), above));
-    MT_TRY(mt_le_scalar(x, mt_int(side - 1), below));
-    MT_TRY(mt_logical_and(*above, *below, both));
-    MT_TRY(mt_to_with(*both, (mt_dtype)x->dtype, x->device, false, false, number));
-    *out = *number;
-    return MT_OK;
-}
-
-/* The image's elements at whole places y and x, 0 outside, times a weight (NULL: 1). */
-static int corner(work *w, mt_tensor *image, mt_tensor *const yx[2], mt_tensor *weight,
-                  const int64_t sides[2], mt_tensor **out)
-{
-    mt_tensor *held[2];
-    mt_tensor *within[2];
-    for (uint32_t i = 0; i < 2; i++) {
-        MT_TRY(clamped(w, yx[i], sides[i], &held[i]));
-        MT_TRY(inside(w, yx[i], sides[i], &within[i]));
-    }
-    mt_tensor *row = NULL;
-    mt_tensor **number = place(w);
-    mt_tensor **index = place(w);
-    mt_tensor **wide = place(w);
-    mt_tensor **picked = place(w);
-    mt_tensor **share = place(w);
-    mt_tensor **made = place(w);
-    MT_TRY(scaled(w, held[0], (double)sides[1], 0.0, &row));
-    MT_TRY(mt_add(row, held[1], number));
-    MT_TRY(mt_to_with(*number, MT_DTYPE_I64, row->device, false, false, index));
-    const int64_t sizes[3] = {image->sizes[0], image->sizes[1], row->sizes[2]};
-    MT_TRY(mt_expand(*index, sizes, 3, wide));
-    MT_TRY(mt_gather(image, 2, *wide, picked));
-    MT_TRY(mt_mul(within[0], within[1], share));
-    if (weight != NULL) {
-        mt_tensor **weighted = place(w);
-        MT_TRY(mt_mul(*share, weight, weighted));
-        share = weighted;
-    }
-    MT_TRY(mt_mul(*picked, *share, made));
-    *out = *made;
-    return MT_OK;
-}
-
-static int sample_nearest(work *w, mt_tensor *image, mt_tensor *const yx[2], const int64_t sides[2],
-                          mt_tensor **out)
-{
-    mt_tensor **near[2] = {place(w), place(w)};
-    MT_TRY(mt_round(yx[0], near[0]));
-    MT_TRY(mt_round(yx[1], near[1]));
-    mt_tensor *const whole[2] = {*near[0], *near[1]};
-    return corner(w, image, whole, NULL, sides, out);
-}
-
-/* Of one coordinate: the whole places before and after, and their shares. */
-static int neighbours(work *w, mt_tensor *x, mt_tensor *places[2], mt_tensor *shares[2])
-{
-    mt_tensor **before = place(w);
-    mt_tensor **share = place(w);
-    MT_TRY(mt_floor(x, before));
-    MT_TRY(mt_sub(x, *before, share));
-    places[0] = *before;
-    shares[1] = *share;
-    MT_TRY(scaled(w, *before, 1.0, 1.0, &places[1]));
-    return scaled(w, *share, -1.0, 1.0, &shares[0]);
-}
-
-static int sample_bilinear(work *w, mt_tensor *image, mt_tensor *const yx[2],
-                           const int64_t sides[2], mt_tensor **out)
-{
-    mt_tensor *places[2][2];
-    mt_tensor *shares[2][2];
-    mt_tensor *sum = NULL;
-    MT_TRY(neighbours(w, yx[0], places[0], shares[0]));
-    MT_TRY(neighbours(w, yx[1], places[1], shares[1]));
-    for (uint32_t i = 0; i < 4; i++) {
-        mt_tensor *const at[2] = {places[0][i / 2], places[1][i % 2]};
-        mt_tensor **weight = place(w);
-        mt_tensor *part = NULL;
-        MT_TRY(mt_mul(shares[0][i / 2], shares[1][i % 2], weight));
-        MT_TRY(corner(w, image, at, *weight, sides, &part));
-        if (sum != NULL) {
-            mt_tensor **both = place(w);
-            MT_TRY(mt_add(sum, part, both));
-            part = *both;
+    for (uint32_t i = 2; i < input->n_dims; i++) {
+        if (input->sizes[i] == 0) {
+            return mtb_fail(MT_ERUNTIME,
+                            "grid_sampler(): expected input to have non-empty spatial dimensions, "
+                            "but input has sizes %s with dimension %u being empty",
+                            text[0], i);
         }
-        sum = part;
     }
-    *out = sum;
     return MT_OK;
 }
 
-static int sample(work *w, mt__call *call)
+static int check_dims(const mt_tensor *input, const mt_tensor *grid, uint32_t dims, int64_t mode)
 {
-    mt_tensor *input = call->args[0].of.tensor;
-    mt_tensor *grid = call->args[1].of.tensor;
-    bool corners = mt__arg_bool(call, 4);
-    int64_t padding = mt__arg_int(call, 3);
-    const int64_t *sides = &input->sizes[2];
-    mt_tensor *yx[2];
-    mt_tensor *made = input;
-    mt_tensor **flat = place(w);
-    MT_TRY(mt_flatten(input, 2, 3, flat));
-    MT_TRY(pixels(w, grid, 1, sides[0], padding, corners, &yx[0]));
-    MT_TRY(pixels(w, grid, 0, sides[1], padding, corners, &yx[1]));
-    MT_TRY(mt__arg_int(call, 2) == NEAREST ? sample_nearest(w, *flat, yx, sides, &made)
-                                           : sample_bilinear(w, *flat, yx, sides, &made));
-    const int64_t sizes[4] = {input->sizes[0], input->sizes[1], grid->sizes[1], grid->sizes[2]};
-    return mt_reshape(made, sizes, 4, mt__result_place(call, 0));
+    char text[2][MT_SHAPE_TEXT];
+    if (input->n_dims != grid->n_dims || (dims != 0 && input->n_dims != dims + 2) ||
+        (input->n_dims != 4 && input->n_dims != 5)) {
+        return mtb_fail(MT_ERUNTIME,
+                        "grid_sampler(): expected %uD input and grid with same number of "
+                        "dimensions, but got input with sizes %s and grid with sizes %s",
+                        dims == 0 ? 5U : dims + 2,
+                        mt__shape_text(input->sizes, input->n_dims, text[0]),
+                        mt__shape_text(grid->sizes, grid->n_dims, text[1]));
+    }
+    if (input->n_dims == 5 && mode == MODE_CUBIC) {
+        return mtb_fail(MT_ERUNTIME,
+                        "grid_sampler(): bicubic interpolation only supports 4D input");
+    }
+    return MT_OK;
+}
+
+/* `first`: the position of input; then come grid, mode, padding, align_corners. */
+static int open_sampling(mt__call *call, uint32_t first, uint32_t dims, sampling *s)
+{
+    const mt_tensor *input = call->args[first].of.tensor;
+    const mt_tensor *grid = call->args[first + 1].of.tensor;
+    int64_t mode = mt__arg_int(call, first + 2);
+    int64_t padding = mt__arg_int(call, first + 3);
+    MT_TRY(check_images(input, grid));
+    MT_TRY(check_dims(input, grid, dims, mode));
+    if (mode < 0 || mode > LAST_MODE || padding < 0 || padding > LAST_PADDING) {
+        return mtb_fail(MT_EVALUE, "%s(): interpolation mode %lld with padding %lld",
+                        mt__op_name(call), (long long)mode, (long long)padding);
+    }
+    MT_TRY(mt__need_real(call, (mt_dtype)input->dtype));
+    MT_TRY(mt__need_type(grid, (mt_dtype)input->dtype));
+    bool deep = input->n_dims == 5;
+    *s = (sampling){
+        .call = call,
+        .image = mt__tensor_shape(input),
+        .grid = mt__tensor_shape(grid),
+        .image_sizes = {input->sizes[0], input->sizes[1], deep ? input->sizes[2] : 1,
+                        input->sizes[input->n_dims - 2], input->sizes[input->n_dims - 1]},
+        .grid_sizes = {input->sizes[0], 1, (int64_t)input->n_dims - 2},
+        .ints = {mode, padding, mt__arg_bool(call, first + 4)},
+    };
+    s->out = s->image;
+    for (uint32_t i = 1; i + 1 < grid->n_dims; i++) {
+        s->grid_sizes[1] *= grid->sizes[i];
+        s->out.sizes[i + 1] = grid->sizes[i];
+    }
+    memcpy(s->out_sizes, (int64_t[]){s->image_sizes[0], s->image_sizes[1], s->grid_sizes[1]},
+           sizeof s->out_sizes);
+    return MT_OK;
+}
+
+/* The kernel's views of tensors that are like the image, and like the result or the grid. */
+static int as_image(const sampling *s, mt_tensor *tensor, mt_tensor **out)
+{
+    mt_tensor *dense = NULL;
+    *out = NULL;
+    if (tensor == NULL) {
+        return MT_OK;
+    }
+    MT_TRY(mt__contiguous(s->call, tensor, &dense));
+    return mt__nn_view(s->call, dense, s->image_sizes, 5, out);
+}
+
+static int as_points(const sampling *s, mt_tensor *tensor, const int64_t sizes[3], mt_tensor **out)
+{
+    mt_tensor *dense = NULL;
+    *out = NULL;
+    if (tensor == NULL) {
+        return MT_OK;
+    }
+    MT_TRY(mt__contiguous(s->call, tensor, &dense));
+    return mt__nn_view(s->call, dense, sizes, 3, out);
 }
 
 int mt__run_grid_sampler(mt__call *call)
 {
-    const mt_tensor *input = call->args[0].of.tensor;
-    const mt_tensor *grid = call->args[1].of.tensor;
-    char text[2][MT_SHAPE_TEXT];
-    int64_t mode = mt__arg_int(call, 2);
-    int64_t padding = mt__arg_int(call, 3);
-    if (input->n_dims != 4 || grid->n_dims != 4 || grid->sizes[3] != 2 ||
-        grid->sizes[0] != input->sizes[0]) {
-        return mtb_fail(MT_ERUNTIME,
-                        "grid_sampler(): expected grid and input to have same batch size, a 4-D "
-                        "input and a grid with 2 in its last dimension, but got input with sizes "
-                        "%s and grid with sizes %s",
-                        mt__shape_text(input->sizes, input->n_dims, text[0]),
-                        mt__shape_text(grid->sizes, grid->n_dims, text[1]));
+    mt_tensor *input = call->args[0].of.tensor;
+    mt_tensor *grid = call->args[1].of.tensor;
+    MT_TRY(check_images(input, grid));
+    MT_TRY(check_dims(input, grid, 0, mt__arg_int(call, 2)));
+    return (input->n_dims == 4 ? mt_grid_sampler_2d : mt_grid_sampler_3d)(
+        input, grid, mt__arg_int(call, 2), mt__arg_int(call, 3), mt__arg_bool(call, 4),
+        mt__result_place(call, 0));
+}
+
+static int run_sampler(mt__call *call, uint32_t dims)
+{
+    sampling s = {.call = call};
+    mt_tensor *out = NULL;
+    MT_TRY(open_sampling(call, 0, dims, &s));
+    MT_TRY(mt__result_new(call, 0, (mt_dtype)call->args[0].of.tensor->dtype, &s.out, &out));
+    mt__kernel_args args = {
+        .kernel = MT_KERNEL_GRID_SAMPLE,
+        .n_tensors = 3,
+        MT_INTS(s.ints[0], s.ints[1], s.ints[2]),
+    };
+    MT_TRY(as_points(&s, out, s.out_sizes, &args.tensors[0]));
+    MT_TRY(as_image(&s, call->args[0].of.tensor, &args.tensors[1]));
+    MT_TRY(as_points(&s, call->args[1].of.tensor, s.grid_sizes, &args.tensors[2]));
+    return mt__kernel(call, &args);
+}
+
+MT_RUN(grid_sampler_2d, run_sampler, 2)
+MT_RUN(grid_sampler_3d, run_sampler, 3)
+
+static int check_gradient(const mt_tensor *grad, const mt__shape *want, mt_dtype dtype)
+{
+    mt__shape have = mt__tensor_shape(grad);
+    if (!mt__shape_equal(&have, want)) {
+        char text[2][MT_SHAPE_TEXT];
+        return mtb_fail(MT_ERUNTIME, "grid_sampler: expected a gradient of sizes %s, but got %s",
+                        mt__shape_text(want->sizes, want->n_dims, text[0]),
+                        mt__shape_text(have.sizes, have.n_dims, text[1]));
     }
-    if (input->sizes[2] == 0 || input->sizes[3] == 0) {
-        return mtb_fail(MT_ERUNTIME,
-                        "grid_sampler(): expected input to have non-empty spatial dimensions, but "
-                        "input has sizes %s",
-                        mt__shape_text(input->sizes, input->n_dims, text[0]));
+    return mt__need_type(grad, dtype);
+}
+
+static int run_sampler_backward(mt__call *call, uint32_t dims)
+{
+    sampling s = {.call = call};
+    mt_tensor *grads[2] = {NULL, NULL};
+    mt_dtype dtype = (mt_dtype)call->args[1].of.tensor->dtype;
+    const mt_value *mask = &call->args[6];
+    MT_TRY(open_sampling(call, 1, dims, &s));
+    MT_TRY(check_gradient(call->args[0].of.tensor, &s.out, dtype));
+    if (mask->count != 2) {
+        return mtb_fail(MT_ERUNTIME, "%s(): expected two entries of output_mask, got %u",
+                        mt__op_name(call), mask->count);
     }
-    if ((mode != BILINEAR && mode != NEAREST) || padding < ZEROS || padding > REFLECTION) {
-        return mtb_fail(MT_ENOTSUP, "grid_sampler(): interpolation mode %lld with padding %lld",
-                        (long long)mode, (long long)padding);
+    if (mask->of.ints[0] != 0) {
+        MT_TRY(mt__result_new(call, 0, dtype, &s.image, &grads[0]));
     }
-    work w = {.n_made = 0};
-    return finish(&w, sample(&w, call));
+    MT_TRY(mt__result_new(call, 1, dtype, &s.grid, &grads[1]));
+    mt__kernel_args args = {
+        .kernel = MT_KERNEL_GRID_SAMPLE_BACKWARD,
+        .n_tensors = 5,
+        MT_INTS(s.ints[0], s.ints[1], s.ints[2]),
+    };
+    MT_TRY(as_image(&s, grads[0], &args.tensors[0]));
+    MT_TRY(as_points(&s, grads[1], s.grid_sizes, &args.tensors[1]));
+    MT_TRY(as_points(&s, call->args[0].of.tensor, s.out_sizes, &args.tensors[2]));
+    MT_TRY(as_image(&s, call->args[1].of.tensor, &args.tensors[3]));
+    MT_TRY(as_points(&s, call->args[2].of.tensor, s.grid_sizes, &args.tensors[4]));
+    return mt__kernel(call, &args);
+}
+
+MT_RUN(grid_sampler_2d_backward, run_sampler_backward, 2)
+MT_RUN(grid_sampler_3d_backward, run_sampler_backward, 3)
+
+/* The derivative of the two before: (grad_input?, grad_grid?, grad_output, input, grid, ...) */
+int mt__run__grid_sampler_backward_backward(mt__call *call)
+{
+    sampling s = {.call = call};
+    mt_dtype dtype = (mt_dtype)call->args[3].of.tensor->dtype;
+    MT_TRY(open_sampling(call, 3, 0, &s));
+    const mt__shape *const shapes[3] = {&s.image, &s.grid, &s.out};
+    for (uint32_t i = 0; i < 3; i++) {
+        if (mt__arg_given(call, i)) {
+            MT_TRY(check_gradient(call->args[i].of.tensor, shapes[i], dtype));
+        }
+    }
+    mt_tensor *made[3];
+    MT_TRY(mt__result_new(call, 0, dtype, &s.out, &made[0]));
+    MT_TRY(mt__result_new(call, 1, dtype, &s.image, &made[1]));
+    MT_TRY(mt__result_new(call, 2, dtype, &s.grid, &made[2]));
+    mt__kernel_args args = {
+        .kernel = MT_KERNEL_GRID_SAMPLE_TWICE,
+        .n_tensors = 8,
+        MT_INTS(s.ints[0], s.ints[1], s.ints[2]),
+    };
+    MT_TRY(as_points(&s, made[0], s.out_sizes, &args.tensors[0]));
+    MT_TRY(as_image(&s, made[1], &args.tensors[1]));
+    MT_TRY(as_points(&s, made[2], s.grid_sizes, &args.tensors[2]));
+    MT_TRY(as_image(&s, mt__arg_tensor(call, 0), &args.tensors[3]));
+    MT_TRY(as_points(&s, mt__arg_tensor(call, 1), s.grid_sizes, &args.tensors[4]));
+    MT_TRY(as_points(&s, call->args[2].of.tensor, s.out_sizes, &args.tensors[5]));
+    MT_TRY(as_image(&s, call->args[3].of.tensor, &args.tensors[6]));
+    MT_TRY(as_points(&s, call->args[4].of.tensor, s.grid_sizes, &args.tensors[7]));
+    return mt__kernel(call, &args);
 }
 
 /* ---- grids ----------------------------------------------------------------------------------- */
@@ -267,21 +251,30 @@ static double place_of(int64_t i, int64_t n, bool corners)
     return (2.0 * (double)i + 1.0) / (double)n - 1.0;
 }
 
-/* [H W, 3]: x, y and 1 of every place, in double. */
-static int base_grid(mt__call *call, int64_t height, int64_t width, bool corners, mt_tensor **out)
+/* [places, dims + 1]: x, y, z and 1 of every place, in double. `sides` are D, H, W or H, W. */
+static int base_grid(mt__call *call, const int64_t *sides, uint32_t dims, bool corners,
+                     mt_tensor **out)
 {
-    int64_t count = height * width;
-    double *numbers = mtb_calloc((size_t)count * 3 + 1, sizeof(double));
+    int64_t count = 1;
+    int64_t wide = (int64_t)dims + 1;
+    for (uint32_t i = 0; i < dims; i++) {
+        count *= sides[i];
+    }
+    double *numbers = mtb_calloc((size_t)(count * wide), sizeof(double));
     if (numbers == NULL) {
         return mtb_fail(MT_ENOMEM, "affine_grid_generator(): no memory for %lld places",
                         (long long)count);
     }
     for (int64_t i = 0; i < count; i++) {
-        numbers[3 * i] = place_of(i % width, width, corners);
-        numbers[3 * i + 1] = place_of(i / width, height, corners);
-        numbers[3 * i + 2] = 1.0;
+        int64_t rest = i;
+        for (uint32_t d = 0; d < dims; d++) {
+            int64_t side = sides[dims - 1 - d];
+            numbers[wide * i + d] = place_of(rest % side, side, corners);
+            rest /= side;
+        }
+        numbers[wide * i + dims] = 1.0;
     }
-    const int64_t sizes[2] = {count, 3};
+    const int64_t sizes[2] = {count, wide};
     mt_tensor **made = mt__temp(call);
     int status = mt_tensor_from_data(numbers, MT_DTYPE_F64, sizes, 2, call->device, made);
     mtb_free(numbers);
@@ -294,26 +287,35 @@ int mt__run_affine_grid_generator(mt__call *call)
     mt_tensor *theta = call->args[0].of.tensor;
     const mt_value *size = &call->args[1];
     char text[MT_SHAPE_TEXT];
-    if (size->count != 4 || theta->n_dims != 3 || theta->sizes[0] != size->of.ints[0] ||
-        theta->sizes[1] != 2 || theta->sizes[2] != 3) {
+    uint32_t dims = size->count == 5 ? 3 : 2;
+    if ((size->count != 4 && size->count != 5) || theta->n_dims != 3 ||
+        theta->sizes[0] != size->of.ints[0] || theta->sizes[1] != dims ||
+        theta->sizes[2] != dims + 1) {
         return mtb_fail(MT_ERUNTIME,
-                        "affine_grid_generator(): expected a batch of 2D affine matrices of shape "
-                        "Nx2x3 for 4 sizes, got %s for %u",
-                        mt__shape_text(theta->sizes, theta->n_dims, text), size->count);
+                        "affine_grid_generator(): expected a batch of %uD affine matrices of shape "
+                        "Nx%ux%u for %u sizes, got %s",
+                        dims, dims, dims + 1, size->count,
+                        mt__shape_text(theta->sizes, theta->n_dims, text));
     }
-    const int64_t *s = size->of.ints;
-    if (s[2] <= 0 || s[3] <= 0 || s[2] > INT32_MAX || s[3] > INT32_MAX) {
-        return mtb_fail(MT_ERUNTIME, "Expected non-zero, positive output size. Got %s",
-                        mt__shape_text(s, size->count, text));
+    const int64_t *sides = &size->of.ints[2];
+    double places = 1.0;
+    for (uint32_t i = 0; i < dims; i++) {
+        places *= (double)sides[i];
+        if (sides[i] <= 0 || places > 1e15) {
+            return mtb_fail(MT_ERUNTIME, "Expected non-zero, positive output size. Got %s",
+                            mt__shape_text(size->of.ints, size->count, text));
+        }
     }
     mt_tensor *base = theta;
     mt_tensor **typed = mt__temp(call);
     mt_tensor **turned = mt__temp(call);
     mt_tensor **made = mt__temp(call);
-    MT_TRY(base_grid(call, s[2], s[3], mt__arg_bool(call, 2), &base));
+    MT_TRY(base_grid(call, sides, dims, mt__arg_bool(call, 2), &base));
     MT_TRY(mt_to_with(base, (mt_dtype)theta->dtype, theta->device, false, false, typed));
     MT_TRY(mt_transpose(theta, 1, 2, turned));
     MT_TRY(mt_matmul(*typed, *turned, made));
-    const int64_t sizes[4] = {s[0], s[2], s[3], 2};
-    return mt_view(*made, sizes, 4, mt__result_place(call, 0));
+    int64_t sizes[5] = {theta->sizes[0]};
+    memcpy(&sizes[1], sides, dims * sizeof(int64_t));
+    sizes[dims + 1] = dims;
+    return mt_view(*made, sizes, dims + 2, mt__result_place(call, 0));
 }

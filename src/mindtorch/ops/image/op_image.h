@@ -49,6 +49,9 @@ MT_INLINE int mt__need_pooled_type(const mt_tensor *self, const char *kernel)
     return computed ? MT_OK : mt__refuse_type(kernel, (mt_dtype)self->dtype);
 }
 
+/* All have the input's type, which is none of bool; `bias` may be NULL. */
+int mt__conv_types(const mt_tensor *input, const mt_tensor *weight, const mt_tensor *bias);
+
 /* convolution and convolution_backward of volumes [N, C, D, H, W]. */
 int mt__run_convolution3d(mt__call *call);
 int mt__run_convolution3d_backward(mt__call *call);

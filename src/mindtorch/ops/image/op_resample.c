@@ -67,16 +67,17 @@ static int check_sides(const mt__call *call, const resample_plan *plan)
     return mt__image_limit(call, plan->small[1].sizes, plan->small[1].n_dims);
 }
 
-/* `to` and `from` are contiguous; from the gradient to the input's if `turned`. */
+/* `to` and `from` are contiguous; from the gradient to the input's if `turned`; `fixed`: weights
+ * as for bytes. */
 static int launch(mt__call *call, const resample_plan *plan, mt_tensor *to, mt_tensor *from,
-                  bool turned)
+                  bool turned, bool fixed)
 {
     mt_tensor *const tensors[2] = {to, from};
     mt__kernel_args args = {
         .kernel = MT_KERNEL_RESAMPLE,
         .code = (uint16_t)plan->code,
         .n_tensors = 2,
-        MT_INTS(has_corners(plan->code) && mt__arg_bool(call, plan->rest_arg), turned),
+        MT_INTS(has_corners(plan->code) && mt__arg_bool(call, plan->rest_arg), turned, fixed),
         MT_SCALARS(mt_real(0.0), mt_real(0.0), mt_real(0.0)),
     };
     for (uint32_t i = 0; i < 2; i++) {
@@ -88,7 +89,8 @@ static int launch(mt__call *call, const resample_plan *plan, mt_tensor *to, mt_t
     }
     uint32_t scales = plan->rest_arg + (has_corners(plan->code) ? 1 : 0);
     for (uint32_t d = 0; d < plan->dims; d++) {
-        if (mt__arg_given(call, scales + d)) {
+        bool kept = fixed && to->sizes[2 + d] == from->sizes[2 + d]; /* bytes: another pass */
+        if (mt__arg_given(call, scales + d) && !kept) {
             args.scalars[3 - plan->dims + d] = mt_real(mt__arg_real(call, scales + d));
         }
     }
@@ -123,6 +125,40 @@ static int make_plan(const mt__call *call, const mt__shape *in, resample_plan *p
     return check_sides(call, plan);
 }
 
+/* Bytes of images: as wide numbers along the rows, rounded, then down the columns. */
+static int resample_bytes(mt__call *call, const resample_plan *plan)
+{
+    mt_tensor *self = call->args[0].of.tensor;
+    bool nearest = plan->code <= NEAREST_EXACT;
+    const mt_scalar low = mt_int(0);
+    const mt_scalar high = mt_int(UINT8_MAX);
+    mt_tensor **wide = mt__temp(call);
+    mt_tensor *dense = NULL;
+    MT_TRY(mt_to_with(self, MT_DTYPE_F64, call->device, false, false, wide));
+    MT_TRY(mt__contiguous(call, *wide, &dense));
+    mt__shape shape = plan->small[0];
+    for (uint32_t i = nearest ? 1 : plan->dims; i > 0; i--) {
+        uint32_t dim = 1U + i;
+        if (nearest) {
+            shape = plan->small[1];
+        } else if (shape.sizes[dim] == plan->small[1].sizes[dim]) {
+            continue;
+        }
+        shape.sizes[dim] = plan->small[1].sizes[dim];
+        mt_tensor *out = NULL;
+        mt_tensor **half = mt__temp(call);
+        mt_tensor **whole = mt__temp(call);
+        mt_tensor **held = mt__temp(call);
+        MT_TRY(mt__temp_new(call, MT_DTYPE_F64, &shape, &out));
+        MT_TRY(launch(call, plan, out, dense, false, !nearest));
+        MT_TRY(mt_add_scalar(out, mt_real(nearest ? 0.0 : 0.5), half));
+        MT_TRY(mt_floor(*half, whole));
+        MT_TRY(mt_clamp(*whole, &low, &high, held));
+        dense = *held;
+    }
+    return mt_to_with(dense, MT_DTYPE_U8, call->device, false, true, mt__result_place(call, 0));
+}
+
 static int run_resample(mt__call *call, resampling code, uint32_t dims)
 {
     mt_tensor *self = call->args[0].of.tensor;
@@ -131,10 +167,13 @@ static int run_resample(mt__call *call, resampling code, uint32_t dims)
     mt_tensor *out = NULL;
     mt_tensor *dense = NULL;
     MT_TRY(make_plan(call, &shape, &plan));
+    if (self->dtype == MT_DTYPE_U8 && (code <= NEAREST_EXACT || dims == 2)) {
+        return resample_bytes(call, &plan);
+    }
     MT_TRY(mt__need_pooled_type(self, mt__op_name(call)));
     MT_TRY(mt__result_new(call, 0, (mt_dtype)self->dtype, &plan.small[1], &out));
     MT_TRY(mt__contiguous(call, self, &dense));
-    return launch(call, &plan, out, dense, false);
+    return launch(call, &plan, out, dense, false, false);
 }
 
 static int run_resample_backward(mt__call *call, resampling code, uint32_t dims)
@@ -162,7 +201,7 @@ static int run_resample_backward(mt__call *call, resampling code, uint32_t dims)
     MT_TRY(mt__need_pooled_type(grad, mt__op_name(call)));
     MT_TRY(mt__result_new(call, 0, (mt_dtype)grad->dtype, &in, &out));
     MT_TRY(mt__contiguous(call, grad, &dense));
-    return launch(call, &plan, out, dense, true);
+    return launch(call, &plan, out, dense, true, false);
 }
 
 #define MT_I_BOTH(name, code, dims)        \

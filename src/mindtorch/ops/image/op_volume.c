@@ -11,6 +11,7 @@ typedef struct volume {
     mt__shape shape; /* of the input */
     mt_tensor *planes;
     uint32_t lead; /* dimensions before D: 1 or 2 */
+    bool empty;    /* planes has one volume, the input none */
 } volume;
 
 static int open_volume(mt__call *call, volume *v)
@@ -28,8 +29,21 @@ static int open_volume(mt__call *call, volume *v)
         return mtb_fail(MT_ERUNTIME, "%s(): Expected a non-empty volume, but got: %s",
                         mt__op_name(call), mt__shape_text(self->sizes, self->n_dims, text));
     }
-    const int64_t sizes[4] = {self->sizes[0] * (v->lead == 2 ? self->sizes[1] : 1), sides[0],
-                              sides[1], sides[2]};
+    if (self->sizes[v->lead - 1] == 0) {
+        return mtb_fail(MT_ERUNTIME,
+                        "%s(): Expected input's non-batch dimensions to have positive length, but "
+                        "input has a shape of %s and non-batch dimension 0 has length zero!",
+                        mt__op_name(call), mt__shape_text(self->sizes, self->n_dims, text));
+    }
+    int64_t count = self->sizes[0] * (v->lead == 2 ? self->sizes[1] : 1);
+    v->empty = count == 0;
+    const int64_t sizes[4] = {v->empty ? 1 : count, sides[0], sides[1], sides[2]};
+    if (v->empty) { /* one volume shows the sizes of no results, and what is refused */
+        mt_tensor **zeros = mt__temp(call);
+        MT_TRY(mt_zeros_with(sizes, 4, (mt_dtype)self->dtype, self->device, zeros));
+        v->planes = *zeros;
+        return MT_OK;
+    }
     mt_tensor **place = mt__temp(call);
     MT_TRY(mt_reshape(self, sizes, 4, place));
     v->planes = *place;
@@ -54,6 +68,11 @@ static int close_volume(const volume *v, uint32_t i, mt_tensor *columns, const i
     shape.sizes[v->lead] = columns->sizes[1];
     shape.sizes[v->lead + 1] = sides[0];
     shape.sizes[v->lead + 2] = sides[1];
+    if (v->empty) {
+        mt_tensor **none = mt__temp(v->call);
+        MT_TRY(mt_narrow(columns, 0, 0, 0, none));
+        columns = *none;
+    }
     return mt_reshape(columns, shape.sizes, shape.n_dims, mt__result_place(v->call, i));
 }
 
@@ -213,12 +232,13 @@ int mt__run_adaptive_avg_pool3d(mt__call *call)
 {
     volume v = {.call = call, .planes = call->args[0].of.tensor};
     int64_t size[3] = {0};
-    MT_TRY(open_volume(call, &v));
     MT_TRY(triple(call, 1, NULL, size));
-    if (size[0] == 1 && size[1] == 1 && size[2] == 1) {
+    uint32_t n = v.planes->n_dims;
+    if (size[0] == 1 && size[1] == 1 && size[2] == 1 && (n == 4 || n == 5)) {
         static const int64_t sides[3] = {-1, -2, -3};
         return mt_mean(call->args[0].of.tensor, sides, 3, true, mt__result_place(call, 0));
     }
+    MT_TRY(open_volume(call, &v));
     mt_tensor **plane = mt__temp(call);
     mt_tensor **deep = mt__temp(call);
     mt_tensor *columns = NULL;
@@ -240,6 +260,7 @@ static int run_unpool(mt__call *call, uint32_t dims)
     mt__shape shape = mt__tensor_shape(self);
     mt__shape other = mt__tensor_shape(indices);
     char text[2][MT_SHAPE_TEXT];
+    MT_TRY(mt__need_pooled_type(self, mt__op_name(call)));
     if (indices->dtype != MT_DTYPE_I64) {
         return mtb_fail(MT_ERUNTIME, "elements in indices should be type int64 but got: %s",
                         mt_dtype_name((mt_dtype)indices->dtype));
@@ -259,6 +280,16 @@ static int run_unpool(mt__call *call, uint32_t dims)
                         mt__shape_text(other.sizes, other.n_dims, text[1]));
     }
     uint32_t lead = shape.n_dims - dims;
+    for (uint32_t i = shape.n_dims - dims - (dims == 3 || lead == 2 ? 1U : 0U); i < shape.n_dims;
+         i++) {
+        if (shape.sizes[i] == 0) {
+            return mtb_fail(MT_ERUNTIME,
+                            "%s(): Expected input to have non-zero size for non-batch dimensions, "
+                            "but got %s with dimension %u being empty.",
+                            mt__op_name(call), mt__shape_text(shape.sizes, shape.n_dims, text[0]),
+                            i);
+        }
+    }
     int64_t places = 1;
     for (uint32_t i = 0; i < dims; i++) {
         shape.sizes[lead + i] = size->of.ints[i];

@@ -50,14 +50,17 @@ static int check_size(const mt__call *call, uint32_t arg, int64_t channels)
     return MT_OK;
 }
 
-/* All of arguments first...last have the input's type, which must be one to compute in. */
-static int check_types(const mt__call *call, const mt_tensor *input, uint32_t first, uint32_t last)
+/* The type to compute in, which arguments first...last have. */
+static int check_types(const mt__call *call, const mt_tensor *input, uint32_t first, uint32_t last,
+                       mt_dtype *compute)
 {
+    mt_tensor *beside[8];
+    uint32_t count = 0;
     MT_TRY(mt__need_real(call, (mt_dtype)input->dtype));
     for (uint32_t arg = first; arg <= last; arg++) {
-        MT_TRY(mt__need_type_of(input, mt__arg_tensor(call, arg)));
+        beside[count++] = mt__arg_tensor(call, arg);
     }
-    return MT_OK;
+    return mt__norm_type(input, beside, count, compute);
 }
 
 static int check_running(const mt__call *call)
@@ -75,7 +78,7 @@ static int check_running(const mt__call *call)
     return MT_OK;
 }
 
-static int check_arguments(const mt__call *call, int64_t sizes[3])
+static int check_arguments(const mt__call *call, int64_t sizes[3], mt_dtype *compute)
 {
     const mt_tensor *input = mt__arg_tensor(call, INPUT);
     MT_TRY(find_channels(input, sizes));
@@ -84,7 +87,7 @@ static int check_arguments(const mt__call *call, int64_t sizes[3])
         MT_TRY(check_size(call, order[i], sizes[1]));
     }
     MT_TRY(check_running(call));
-    return check_types(call, input, WEIGHT, RUNNING_VAR);
+    return check_types(call, input, WEIGHT, RUNNING_VAR, compute);
 }
 
 /* Nothing to normalise: a tensor of the right size that weight and bias belong to. */
@@ -116,7 +119,8 @@ static int run_empty(mt__call *call, int64_t channels)
 int mt__run_batch_norm(mt__call *call)
 {
     int64_t sizes[3];
-    MT_TRY(check_arguments(call, sizes));
+    mt_dtype compute = MT_DTYPE_NONE;
+    MT_TRY(check_arguments(call, sizes, &compute));
     if (call->args[INPUT].of.tensor->numel == 0) {
         return run_empty(call, sizes[1]);
     }
@@ -153,7 +157,8 @@ int mt__run_native_batch_norm(mt__call *call)
 {
     mt_tensor *input = mt__arg_tensor(call, INPUT);
     int64_t sizes[3];
-    MT_TRY(check_arguments(call, sizes));
+    mt_dtype compute = MT_DTYPE_NONE;
+    MT_TRY(check_arguments(call, sizes, &compute));
     if (input->numel == 0) {
         char text[MT_SHAPE_TEXT];
         return mtb_fail(MT_ERUNTIME,
@@ -165,8 +170,13 @@ int mt__run_native_batch_norm(mt__call *call)
     mt__shape channels = {.n_dims = 1, .sizes = {sizes[1]}};
     mt_tensor *results[3];
     for (uint32_t i = 0; i < 3; i++) {
-        MT_TRY(mt__result_new(call, i, (mt_dtype)input->dtype, i == 0 ? &shape : &channels,
-                              &results[i]));
+        MT_TRY(mt__result_new(call, i, i == 0 ? (mt_dtype)input->dtype : compute,
+                              i == 0 ? &shape : &channels, &results[i]));
+    }
+    mt_tensor *made = results[0];
+    if (compute != (mt_dtype)input->dtype) {
+        MT_TRY(mt__temp_new(call, compute, &shape, &made));
+        MT_TRY(mt__converted(call, input, compute, &input));
     }
     mt__kernel_args args = {
         .kernel = MT_KERNEL_BATCH_NORM,
@@ -176,7 +186,7 @@ int mt__run_native_batch_norm(mt__call *call)
         MT_SCALARS(mt_real(mt__arg_real(call, MOMENTUM)), mt_real(mt__arg_real(call, EPS))),
     };
     mt_tensor *dense = NULL;
-    MT_TRY(mt__nn_view(call, results[0], sizes, 3, &args.tensors[0]));
+    MT_TRY(mt__nn_view(call, made, sizes, 3, &args.tensors[0]));
     MT_TRY(mt__contiguous(call, input, &dense));
     MT_TRY(mt__nn_view(call, dense, sizes, 3, &args.tensors[3]));
     for (uint32_t arg = WEIGHT; arg <= RUNNING_VAR; arg++) {
@@ -187,7 +197,7 @@ int mt__run_native_batch_norm(mt__call *call)
         MT_TRY(write_back(call, RUNNING_MEAN, args.tensors[3 + RUNNING_MEAN]));
         MT_TRY(write_back(call, RUNNING_VAR, args.tensors[3 + RUNNING_VAR]));
     }
-    return MT_OK;
+    return made == results[0] ? MT_OK : mt__copy_elements(results[0], made);
 }
 
 /* native_batch_norm_backward's positions. */
@@ -204,7 +214,7 @@ enum {
     BW_MASK
 };
 
-static int check_backward(const mt__call *call, int64_t sizes[3])
+static int check_backward(const mt__call *call, int64_t sizes[3], mt_dtype *compute)
 {
     const mt_tensor *grad = mt__arg_tensor(call, BW_GRAD);
     const mt_tensor *input = mt__arg_tensor(call, BW_INPUT);
@@ -219,7 +229,7 @@ static int check_backward(const mt__call *call, int64_t sizes[3])
     for (uint32_t arg = BW_WEIGHT; arg <= BW_SAVE_INVSTD; arg++) {
         MT_TRY(check_size(call, arg, sizes[1]));
     }
-    MT_TRY(check_types(call, input, BW_WEIGHT, BW_SAVE_INVSTD));
+    MT_TRY(check_types(call, input, BW_WEIGHT, BW_SAVE_INVSTD, compute));
     bool saved = mt__arg_given(call, BW_SAVE_MEAN) && mt__arg_given(call, BW_SAVE_INVSTD);
     bool running = mt__arg_given(call, BW_RUNNING_MEAN) && mt__arg_given(call, BW_RUNNING_VAR);
     if (!saved && (mt__arg_bool(call, BW_TRAIN) || !running)) {
@@ -235,7 +245,8 @@ int mt__run_native_batch_norm_backward(mt__call *call)
 {
     mt_tensor *input = mt__arg_tensor(call, BW_INPUT);
     int64_t sizes[3];
-    MT_TRY(check_backward(call, sizes));
+    mt_dtype compute = MT_DTYPE_NONE;
+    MT_TRY(check_backward(call, sizes, &compute));
     mt__shape shape = mt__tensor_shape(input);
     mt__shape channels = {.n_dims = 1, .sizes = {sizes[1]}};
     mt__kernel_args args = {
@@ -246,18 +257,25 @@ int mt__run_native_batch_norm_backward(mt__call *call)
     };
     for (uint32_t i = 0; i < 3; i++) {
         if (call->args[BW_MASK].of.ints[i] != 0) {
-            MT_TRY(mt__result_new(call, i, (mt_dtype)input->dtype, i == 0 ? &shape : &channels,
-                                  &args.tensors[i]));
+            MT_TRY(mt__result_new(call, i, i == 0 ? (mt_dtype)input->dtype : compute,
+                                  i == 0 ? &shape : &channels, &args.tensors[i]));
         }
     }
-    if (args.tensors[0] != NULL) {
-        MT_TRY(mt__nn_view(call, args.tensors[0], sizes, 3, &args.tensors[0]));
+    mt_tensor *given = args.tensors[0];
+    mt_tensor *made = given;
+    if (given != NULL && compute != (mt_dtype)input->dtype) {
+        MT_TRY(mt__temp_new(call, compute, &shape, &made));
+    }
+    if (made != NULL) {
+        MT_TRY(mt__nn_view(call, made, sizes, 3, &args.tensors[0]));
     }
     for (uint32_t arg = BW_GRAD; arg <= BW_SAVE_INVSTD; arg++) {
         MT_TRY(dense_argument(call, arg, &args.tensors[3 + arg]));
         if (arg <= BW_INPUT) {
+            MT_TRY(mt__converted(call, args.tensors[3 + arg], compute, &args.tensors[3 + arg]));
             MT_TRY(mt__nn_view(call, args.tensors[3 + arg], sizes, 3, &args.tensors[3 + arg]));
         }
     }
-    return mt__kernel(call, &args);
+    MT_TRY(mt__kernel(call, &args));
+    return made == given ? MT_OK : mt__copy_elements(given, made);
 }

@@ -104,8 +104,8 @@ int mt__run_native_layer_norm(mt__call *call)
     MT_TRY(check_size(&r, weight, "weight"));
     MT_TRY(check_size(&r, bias, "bias"));
     MT_TRY(mt__need_real(call, (mt_dtype)input->dtype));
-    MT_TRY(mt__need_type_of(input, weight));
-    MT_TRY(mt__need_type_of(input, bias));
+    mt_dtype compute = MT_DTYPE_NONE;
+    MT_TRY(mt__norm_type(input, (mt_tensor *const[]){weight, bias}, 2, &compute));
     mt__shape shape = mt__tensor_shape(input);
     mt__shape statistics = shape;
     for (uint32_t i = r.n_before; i < shape.n_dims; i++) {
@@ -113,8 +113,13 @@ int mt__run_native_layer_norm(mt__call *call)
     }
     mt_tensor *results[3];
     for (uint32_t i = 0; i < 3; i++) {
-        MT_TRY(mt__result_new(call, i, (mt_dtype)input->dtype, i == 0 ? &shape : &statistics,
-                              &results[i]));
+        MT_TRY(mt__result_new(call, i, i == 0 ? (mt_dtype)input->dtype : compute,
+                              i == 0 ? &shape : &statistics, &results[i]));
+    }
+    mt_tensor *made = results[0];
+    if (compute != (mt_dtype)input->dtype) {
+        MT_TRY(mt__temp_new(call, compute, &shape, &made));
+        MT_TRY(mt__converted(call, input, compute, &input));
     }
     if (r.sizes[0] == 0) {
         return MT_OK;
@@ -128,24 +133,25 @@ int mt__run_native_layer_norm(mt__call *call)
         .n_tensors = 6,
         MT_SCALARS(mt_real(mt__arg_real(call, 4))),
     };
-    MT_TRY(as_rows(call, results[0], r.sizes, 2, &args.tensors[0]));
+    MT_TRY(as_rows(call, made, r.sizes, 2, &args.tensors[0]));
     MT_TRY(as_rows(call, results[1], r.sizes, 1, &args.tensors[1]));
     MT_TRY(as_rows(call, results[2], r.sizes, 1, &args.tensors[2]));
     MT_TRY(as_rows(call, input, r.sizes, 2, &args.tensors[3]));
     MT_TRY(as_rows(call, weight, r.sizes + 1, 1, &args.tensors[4]));
     MT_TRY(as_rows(call, bias, r.sizes + 1, 1, &args.tensors[5]));
-    return mt__kernel(call, &args);
+    MT_TRY(mt__kernel(call, &args));
+    return made == results[0] ? MT_OK : mt__copy_elements(results[0], made);
 }
 
-/* Statistics have a number for each row, of the input's type. */
-static int check_statistics(const rows *r, const mt_tensor *input, const mt_tensor *statistics,
+/* Statistics have a number for each row, of the type that was computed in. */
+static int check_statistics(const rows *r, mt_dtype compute, const mt_tensor *statistics,
                             const char *name)
 {
-    if (statistics->numel != r->sizes[0] || statistics->dtype != input->dtype) {
+    if (statistics->numel != r->sizes[0] || statistics->dtype != (uint8_t)compute) {
         return mtb_fail(MT_ERUNTIME,
                         "native_layer_norm_backward(): %s must hold %lld elements of type %s, got "
                         "%lld of type %s",
-                        name, (long long)r->sizes[0], mt_dtype_name((mt_dtype)input->dtype),
+                        name, (long long)r->sizes[0], mt_dtype_name(compute),
                         (long long)statistics->numel, mt_dtype_name((mt_dtype)statistics->dtype));
     }
     return MT_OK;
@@ -161,9 +167,11 @@ int mt__run_native_layer_norm_backward(mt__call *call)
     MT_TRY(find_rows(call, input, 2, &r));
     MT_TRY(check_size(&r, weight, "weight"));
     MT_TRY(mt__need_real(call, (mt_dtype)input->dtype));
-    MT_TRY(mt__need_type_of(input, weight));
-    MT_TRY(check_statistics(&r, input, mt__arg_tensor(call, 3), "mean"));
-    MT_TRY(check_statistics(&r, input, mt__arg_tensor(call, 4), "rstd"));
+    mt_dtype compute = MT_DTYPE_NONE;
+    mt_tensor *const beside[] = {weight, mt__arg_tensor(call, 3)};
+    MT_TRY(mt__norm_type(input, beside, 2, &compute));
+    MT_TRY(check_statistics(&r, compute, mt__arg_tensor(call, 3), "mean"));
+    MT_TRY(check_statistics(&r, compute, mt__arg_tensor(call, 4), "rstd"));
     MT_TRY(mt__need_type(grad, (mt_dtype)input->dtype));
     mt__shape shape = mt__tensor_shape(input);
     mt__shape grad_shape = mt__tensor_shape(grad);
@@ -174,12 +182,20 @@ int mt__run_native_layer_norm_backward(mt__call *call)
     mt_tensor *results[3] = {NULL, NULL, NULL};
     for (uint32_t i = 0; i < 3; i++) {
         if (mask->of.ints[i] != 0) {
-            MT_TRY(mt__result_new(call, i, (mt_dtype)input->dtype, i == 0 ? &shape : &r.shape,
-                                  &results[i]));
+            MT_TRY(mt__result_new(call, i, i == 0 ? (mt_dtype)input->dtype : compute,
+                                  i == 0 ? &shape : &r.shape, &results[i]));
         }
     }
+    mt_tensor *made = results[0];
+    if (compute != (mt_dtype)input->dtype) {
+        if (made != NULL) {
+            MT_TRY(mt__temp_new(call, compute, &shape, &made));
+        }
+        MT_TRY(mt__converted(call, input, compute, &input));
+        MT_TRY(mt__converted(call, grad, compute, &grad));
+    }
     mt__kernel_args args = {.kernel = MT_KERNEL_LAYER_NORM_BACKWARD, .n_tensors = 8};
-    MT_TRY(as_rows(call, results[0], r.sizes, 2, &args.tensors[0]));
+    MT_TRY(as_rows(call, made, r.sizes, 2, &args.tensors[0]));
     MT_TRY(as_rows(call, results[1], r.sizes + 1, 1, &args.tensors[1]));
     MT_TRY(as_rows(call, results[2], r.sizes + 1, 1, &args.tensors[2]));
     MT_TRY(as_rows(call, grad, r.sizes, 2, &args.tensors[3]));
@@ -187,5 +203,6 @@ int mt__run_native_layer_norm_backward(mt__call *call)
     MT_TRY(as_rows(call, mt__arg_tensor(call, 3), r.sizes, 1, &args.tensors[5]));
     MT_TRY(as_rows(call, mt__arg_tensor(call, 4), r.sizes, 1, &args.tensors[6]));
     MT_TRY(as_rows(call, weight, r.sizes + 1, 1, &args.tensors[7]));
-    return mt__kernel(call, &args);
+    MT_TRY(mt__kernel(call, &args));
+    return made == results[0] ? MT_OK : mt__copy_elements(results[0], made);
 }

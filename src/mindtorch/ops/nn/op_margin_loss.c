@@ -35,6 +35,11 @@ int mt__run_hinge_embedding_loss(mt__call *call)
     mt_tensor **sum = mt__temp(call);
     MT_TRY(mt_rsub_scalar(self, mt_real(mt__arg_real(call, 2)), below));
     MT_TRY(mt_clamp_min(*below, mt_int(0), kept));
+    if ((*kept)->dtype != self->dtype) { /* integers: the loss is of their type, as in torch */
+        mt_tensor **typed = mt__temp(call);
+        MT_TRY(mt_to_with(*kept, (mt_dtype)self->dtype, call->device, false, false, typed));
+        kept = typed;
+    }
     MT_TRY(mt_eq_scalar(target, mt_int(1), mask));
     MT_TRY(mt_eq_scalar(target, mt_int(-1), other));
     /* other targets have both parts, as in torch */
@@ -95,7 +100,8 @@ int mt__run_cosine_embedding_loss(mt__call *call)
     mt_tensor *target = call->args[2].of.tensor;
     mt_tensor *cos = NULL;
     char text[2][MT_SHAPE_TEXT];
-    if (target->n_dims > 1 || a->n_dims != target->n_dims + 1U) {
+    if (target->n_dims > 1 || a->n_dims != target->n_dims + 1U ||
+        call->args[1].of.tensor->n_dims != a->n_dims) {
         return mtb_fail(MT_ERUNTIME,
                         "%uD target tensor expects %uD input tensors, but found inputs with sizes "
                         "%s and %s.",
@@ -238,10 +244,25 @@ int mt__run_soft_margin_loss(mt__call *call)
     mt_tensor **product = mt__temp(call);
     mt_tensor **grown = mt__temp(call);
     mt_tensor **loss = mt__temp(call);
+    MT_TRY(mt__need_real(call, (mt_dtype)call->args[0].of.tensor->dtype));
     MT_TRY(mt_neg(call->args[1].of.tensor, turned));
     MT_TRY(mt_mul(*turned, call->args[0].of.tensor, product));
+    mt__shape have = mt__tensor_shape(call->args[0].of.tensor);
+    mt__shape both = mt__tensor_shape(*product);
+    if (!mt__shape_equal(&have, &both)) {
+        char text[2][MT_SHAPE_TEXT];
+        return mtb_fail(MT_ERUNTIME, "output with shape %s doesn't match the broadcast shape %s",
+                        mt__shape_text(have.sizes, have.n_dims, text[0]),
+                        mt__shape_text(both.sizes, both.n_dims, text[1]));
+    }
     MT_TRY(mt_exp(*product, grown));
     MT_TRY(mt_log1p(*grown, loss));
+    if ((*loss)->dtype != call->args[0].of.tensor->dtype) {
+        mt_tensor **typed = mt__temp(call);
+        MT_TRY(mt_to_with(*loss, (mt_dtype)call->args[0].of.tensor->dtype, call->device, false,
+                          false, typed));
+        loss = typed;
+    }
     return mt__loss_mean_or_sum(call, *loss, mt__arg_int(call, 2));
 }
 
@@ -282,6 +303,14 @@ static int give_rows(mt__call *call, mt_tensor *rows, int64_t reduction)
     return mt_squeeze_dim(rows, 0, mt__result_place(call, 0));
 }
 
+/* x where it is above 0, else 0, also for NaN. */
+static int above_zero(mt__call *call, mt_tensor *x, mt_tensor **out)
+{
+    mt_tensor **mask = mt__temp(call);
+    MT_TRY(mt_gt_scalar(x, mt_int(0), mask));
+    return mt_where_tensor_scalar(*mask, x, mt_int(0), out);
+}
+
 /* sum over j other than y of weight[y] max(0, margin - x[y] + x[j])^p / C */
 int mt__run_multi_margin_loss(mt__call *call)
 {
@@ -295,6 +324,7 @@ int mt__run_multi_margin_loss(mt__call *call)
         return mtb_fail(MT_ERUNTIME, "only p == 1 and p == 2 supported");
     }
     MT_TRY(with_batch(call, false, &input, &target));
+    MT_TRY(mt__need_real(call, (mt_dtype)input->dtype));
     mt_tensor **label = mt__temp(call);
     mt_tensor **right = mt__temp(call);
     mt_tensor **above = mt__temp(call);
@@ -305,9 +335,9 @@ int mt__run_multi_margin_loss(mt__call *call)
     mt_tensor **rows = mt__temp(call);
     MT_TRY(mt_unsqueeze(target, 1, label));
     MT_TRY(mt_gather(input, 1, *label, right));
-    MT_TRY(mt_sub(input, *right, above));
-    MT_TRY(mt_add_scalar(*above, mt_real(mt__arg_real(call, 3)), moved));
-    MT_TRY(mt_clamp_min(*moved, mt_int(0), hinge));
+    MT_TRY(mt_rsub_scalar(*right, mt_real(mt__arg_real(call, 3)), above));
+    MT_TRY(mt_add(*above, input, moved));
+    MT_TRY(above_zero(call, *moved, hinge));
     if (p == 2.0) {
         mt_tensor **square = mt__temp(call);
         MT_TRY(mt_mul(*hinge, *hinge, square));
@@ -333,6 +363,7 @@ int mt__run_multilabel_margin_loss(mt__call *call)
     mt_tensor *target = NULL;
     static const int64_t both[] = {1, 2};
     MT_TRY(with_batch(call, true, &input, &target));
+    MT_TRY(mt__need_real(call, (mt_dtype)input->dtype));
     mt_tensor **given = mt__temp(call);
     mt_tensor **counted = mt__temp(call);
     mt_tensor **valid = mt__temp(call);
@@ -362,13 +393,13 @@ int mt__run_multilabel_margin_loss(mt__call *call)
     MT_TRY(mt_gather(input, 1, *place, right));
     MT_TRY(mt_unsqueeze(*right, 2, tall));
     MT_TRY(mt_unsqueeze(input, 1, wide));
-    MT_TRY(mt_sub(*wide, *tall, above));
-    MT_TRY(mt_add_scalar(*above, mt_int(1), moved));
-    MT_TRY(mt_clamp_min(*moved, mt_int(0), hinge));
+    MT_TRY(mt_rsub_scalar(*tall, mt_int(1), above));
+    MT_TRY(mt_add(*above, *wide, moved));
+    MT_TRY(above_zero(call, *moved, hinge));
     MT_TRY(mt_unsqueeze(*valid, 2, rows));
     MT_TRY(mt_unsqueeze(*free_class, 1, columns));
     MT_TRY(mt_logical_and(*rows, *columns, mask));
-    MT_TRY(mt_mul(*hinge, *mask, kept));
+    MT_TRY(mt_where_tensor_scalar(*mask, *hinge, mt_int(0), kept));
     MT_TRY(mt_sum(*kept, both, 2, false, sum));
     MT_TRY(mt_div_scalar(*sum, mt_int(input->sizes[1]), mean));
     return give_rows(call, *mean, mt__arg_int(call, 2));

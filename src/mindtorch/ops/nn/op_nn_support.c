@@ -18,13 +18,24 @@ int mt__need_real(const mt__call *call, mt_dtype dtype)
                     mt__type_title(dtype));
 }
 
-int mt__need_type_of(const mt_tensor *input, const mt_tensor *parameter)
+int mt__norm_type(const mt_tensor *input, mt_tensor *const *parameters, uint32_t count,
+                  mt_dtype *compute)
 {
-    if (parameter == NULL || parameter->dtype == input->dtype) {
-        return MT_OK;
+    bool half = input->dtype == MT_DTYPE_F16 || input->dtype == MT_DTYPE_BF16;
+    *compute = (mt_dtype)input->dtype;
+    for (uint32_t i = 0; i < count && half; i++) {
+        if (parameters[i] != NULL && parameters[i]->dtype == MT_DTYPE_F32) {
+            *compute = MT_DTYPE_F32;
+        }
     }
-    return mtb_fail(MT_ERUNTIME, "mixed dtype (CPU): expect parameter to have scalar type of %s",
-                    mt__type_title((mt_dtype)input->dtype));
+    for (uint32_t i = 0; i < count; i++) {
+        if (parameters[i] != NULL && parameters[i]->dtype != (uint8_t)*compute) {
+            return mtb_fail(MT_ERUNTIME,
+                            "mixed dtype (CPU): expect parameter to have scalar type of %s",
+                            mt__type_title(*compute));
+        }
+    }
+    return MT_OK;
 }
 
 int mt__need_type(const mt_tensor *tensor, mt_dtype dtype)

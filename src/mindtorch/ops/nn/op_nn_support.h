@@ -14,8 +14,10 @@
 /* MT_ENOTSUP unless it is float32 or float64. */
 int mt__need_real(const mt__call *call, mt_dtype dtype);
 
-/* MT_ERUNTIME where a weight, a bias or running statistics (NULL: none) have another type. */
-int mt__need_type_of(const mt_tensor *input, const mt_tensor *parameter);
+/* In which type a norm computes and has its statistics: the input's, of which all parameters (NULL
+ * where absent) must be, or float32 for a half type with parameters of float32. */
+int mt__norm_type(const mt_tensor *input, mt_tensor *const *parameters, uint32_t count,
+                  mt_dtype *compute);
 
 /* MT_ERUNTIME "expected scalar type Float but found Double". */
 int mt__need_type(const mt_tensor *tensor, mt_dtype dtype);

@@ -295,11 +295,18 @@ static int check_sequences(const mt_value *list, int64_t *longest)
     return MT_OK;
 }
 
-static int pad_each(const mt_value *list, int64_t longest, mt_scalar value, bool left,
-                    mt_tensor **padded)
+/* Each of the first one's type. */
+static int pad_each(mt__call *call, const mt_value *list, int64_t longest, mt_scalar value,
+                    bool left, mt_tensor **padded)
 {
     for (uint32_t i = 0; i < list->count; i++) {
         mt_tensor *sequence = list->of.tensors[i];
+        if (sequence->dtype != list->of.tensors[0]->dtype) {
+            mt_tensor **typed = mt__temp(call);
+            MT_TRY(mt_to_with(sequence, (mt_dtype)list->of.tensors[0]->dtype, sequence->device,
+                              false, false, typed));
+            sequence = *typed;
+        }
         int64_t missing = longest - sequence->sizes[0];
         int64_t pad[2 * MT_MAX_DIMS] = {0};
         uint32_t n = 2U * sequence->n_dims;
@@ -329,7 +336,7 @@ int mt__run_pad_sequence(mt__call *call)
         return no_memory(call, list->count);
     }
     mt_scalar value = mt__number_as(&call->args[2], (mt_dtype)list->of.tensors[0]->dtype);
-    int status = pad_each(list, longest, value, left, padded);
+    int status = pad_each(call, list, longest, value, left, padded);
     if (status == MT_OK) {
         status =
             mt_stack(padded, list->count, mt__arg_bool(call, 1) ? 0 : 1, mt__result_place(call, 0));
