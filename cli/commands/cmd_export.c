@@ -288,7 +288,7 @@ const cli_command cli_cmd_export = {
         "Formats: chrome (kineto's JSON: chrome://tracing, Perfetto, TensorBoard), perfetto "
         "(.pftrace), stacks (torch's export_stacks), folded (flame graphs), speedscope, memory, "
         "memory_raw and memory_html (memory by category over time), csv (a line per event), "
-        "execution (Chakra execution trace), averages (the rows of the report as a Chrome "
+        "execution (Chakra execution trace), pprof (Go's pprof, speedscope, Pyroscope), averages (the rows of the report as a Chrome "
         "trace).\n"
         "\n"
         "Without FORMAT the ending of the output tells it. The file appears when it is complete: "

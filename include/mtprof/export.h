@@ -35,7 +35,8 @@ enum mtprof_export_format {
     MTPROF_EXPORT_MEMORY_HTML = 7, /**< the same as a chart that needs no network */
     MTPROF_EXPORT_CSV = 8,         /**< a line per event */
     MTPROF_EXPORT_EXECUTION = 9,   /**< execution trace (Chakra) */
-    MTPROF_EXPORT_COUNT = 10
+    MTPROF_EXPORT_PPROF = 10,      /**< pprof's profile: events, host time, device time, bytes */
+    MTPROF_EXPORT_COUNT = 11
 };
 
 enum mtprof_flavor {

@@ -412,6 +412,10 @@ class _KinetoProfile(_mtprof.Profile):
             raise ValueError(f"{', '.join(missing)} required for memory profiling.")
         self.mem_tl = self._results("exporting a memory timeline")._memory_timeline(path, device)
 
+    def export(self, format, path, **options):
+        """Writes the trace in any format of `mtprof export`: "perfetto", "speedscope", "folded", "pprof", "csv" …"""
+        return self._results(f"exporting {format}", fresh=self._metadata_added).export(format, path, **options)
+
     def save(self, path):
         """Writes the trace as a .mtt file, for mtprof.load() and the mtprof command."""
         self._save(path)

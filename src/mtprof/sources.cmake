@@ -80,7 +80,10 @@ set(MTPROF_SOURCES
     src/mtprof/export/perfetto/export_perfetto.c
     src/mtprof/export/perfetto/export_perfetto_args.c
     src/mtprof/export/perfetto/export_perfetto_lane.c
+    src/mtprof/export/export_pprof.c
+    src/mtprof/export/path_tree.c
     src/mtprof/export/process_name.c
+    src/mtprof/export/protobuf.c
     src/mtprof/export/task_scan.c
     src/mtprof/export/text/export_csv.c
     src/mtprof/export/text/export_execution.c

@@ -21,6 +21,7 @@ from collections import Counter, defaultdict
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import pftrace_decode
+import pprof_decode
 
 SAMPLE = sys.argv[1]
 SEEDS = int(sys.argv[2]) if len(sys.argv) > 2 else 2
@@ -274,21 +275,46 @@ class Exports(unittest.TestCase):
     def test_folded(self):
         self.each(self.check_folded)
 
+    def sums_of_paths(self, run, metric):
+        """{path: what was spent there and not deeper}"""
+        paths = {}  # where an event's children go on; asynchronous scopes are around nothing
+        sums = Counter()
+        for i, e in enumerate(run.events):
+            base = ()
+            if e["stack"]:
+                base = tuple(reversed(e["stack"]))
+            elif 0 <= e["parent"] < i:
+                base = paths[e["parent"]]
+            own = base + (e["name"],)
+            paths[i] = base if e["flags"] & ASYNC else own
+            if e["kind"] in HOST + (LAUNCH,) or not e["flags"] & MATCHED and e["kind"] != ANNOTATION:
+                sums[own] += e[metric]
+        return sums
+
+    def test_pprof(self):
+        self.each(self.check_pprof)
+
+    def check_pprof(self, run):
+        with open(run.path("t.pb"), "rb") as file:
+            profile = pprof_decode.decode(file.read())
+        types = [name for name, _ in profile["types"]]
+        self.assertEqual(types[:3], ["events", "cpu", "device"])
+        self.assertEqual(profile["default"], "cpu")
+        self.assertEqual(dict(profile["types"])["cpu"], "nanoseconds")
+        paths = [tuple(f"{file}({line}): {name}" if file else name for name, file, line in path)
+                 for path, _ in profile["samples"]]
+        self.assertEqual(len(set(paths)), len(paths))
+        for column, metric in ((1, "self"), (2, "self_device")):
+            found = Counter({path: values[column] for path, (_, values) in zip(paths, profile["samples"])})
+            self.assertEqual(+found, +Counter(self.sums_of_paths(run, metric)))
+        hosts = sum(e["kind"] in HOST and not e["flags"] & ASYNC for e in run.events)
+        self.assertEqual(sum(values[0] for _, values in profile["samples"]), hosts)
+
     def check_folded(self, run):
         for name, metric in (("cpu", "self"), ("device", "self_device")):
-            paths = {}  # where an event's children go on; asynchronous scopes are around nothing
-            expected = Counter()
-            for i, e in enumerate(run.events):
-                base = ()
-                if e["stack"]:
-                    base = tuple(folded(f) for f in reversed(e["stack"]))
-                elif 0 <= e["parent"] < i:
-                    base = paths[e["parent"]]
-                own = base + (folded(e["name"]),)
-                paths[i] = base if e["flags"] & ASYNC else own
-                if e["kind"] in HOST + (LAUNCH,) or not e["flags"] & MATCHED and e["kind"] != ANNOTATION:
-                    expected[";".join(own)] += e[metric]
-            found = Counter()
+            expected, found = Counter(), Counter()
+            for path, value in self.sums_of_paths(run, metric).items():
+                expected[";".join(map(folded, path))] += value
             with open(run.path(f"{name}.folded"), encoding="utf-8", newline="\n") as file:
                 lines = file.read().split("\n")[:-1]
             for line in lines:

@@ -143,6 +143,10 @@ static inline void mtprof__pb_end(mtprof__pb *pb, size_t start)
     pb->used -= MTPROF__PB_LENGTH - n_length;
 }
 
+/* A text as a field of UTF-8: bytes that are not become U+FFFD and are counted. */
+void mtprof__pb_text(mtprof__pb *pb, uint32_t field, const char *text, size_t length,
+                     uint64_t *replaced);
+
 static inline void mtprof__pb_clear(mtprof__pb *pb)
 {
     pb->used = 0;

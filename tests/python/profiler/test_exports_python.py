@@ -49,6 +49,10 @@ class Chrome(ResultsTest):
 
         self.assertIn("cpu_op", categories("t.json"))
         self.assertTrue({"op", "scope", "runtime"} <= categories("m.json"))
+        trace.export_chrome_trace(self.path("l.json"), flavor="lean")
+        self.assertEqual(categories("l.json"), categories("t.json"))
+        keys = {key for event in read(self.path("l.json"))["traceEvents"] for key in event.get("args", ())}
+        self.assertFalse(keys & {"runtime_name", "runtime_tid", "correlation_id", "device_type", "input_shapes", "stack"})
         os.environ["MINDTORCH_PROFILER_FLAVOR"] = "MindTorch"
         self.addCleanup(os.environ.pop, "MINDTORCH_PROFILER_FLAVOR")
         trace.export_chrome_trace(self.path("e.json"))
@@ -257,6 +261,15 @@ class Formats(ResultsTest):
             model.export("chrome", self.path("x"), gzip_level=99)
         with self.assertRaises(TypeError):
             model.export("chrome")
+
+    def test_of_a_profile(self):
+        prof = record(20)
+        report = prof.export("pprof", self.path("t.pb.gz"))
+        self.assertEqual(report["events"], 80)
+        with gzip.open(self.path("t.pb.gz"), "rb") as file:
+            self.assertIn(b"alloc_space", file.read())
+        with self.assertRaisesRegex(ValueError, "zebra"):
+            prof.export("zebra", self.path("t.zebra"))
 
     def test_an_execution_trace(self):
         self.load().export_execution(self.path("et.json"))

@@ -314,6 +314,7 @@ static void export_all(mtprof_model *model, const char *folder)
         {MTPROF_EXPORT_STACKS, "device.stacks", "self_npu_time_total"},
         {MTPROF_EXPORT_FOLDED, "cpu.folded", "self_cpu_time_total"},
         {MTPROF_EXPORT_FOLDED, "device.folded", "self_device_time_total"},
+        {MTPROF_EXPORT_PPROF, "t.pb", NULL},
         {MTPROF_EXPORT_SPEEDSCOPE, "cpu.speedscope.json", NULL},
         {MTPROF_EXPORT_SPEEDSCOPE, "device.speedscope.json", "self_cuda_time_total"},
     };

@@ -87,8 +87,11 @@ static void write_device_args(mtprof__chrome *chrome, const mtprof__event *event
         mtb_write_member_double(writer, "memory bandwidth (GB/s)",
                                 ns > 0 ? (double)event->bytes / (double)ns : 0.0);
     }
-    mtb_write_member_json(writer, "device_type", device.type.bytes != NULL ? device.type.bytes : "",
-                          device.type.length);
+    if (!chrome->lean) {
+        mtb_write_member_json(writer, "device_type",
+                              device.type.bytes != NULL ? device.type.bytes : "",
+                              device.type.length);
+    }
     if (event->step >= 0) {
         mtb_write_member_i64(writer, "step", event->step);
     }

@@ -122,7 +122,8 @@ static void add_name(mtprof__perfetto *x, const mtprof__event *event, bool ready
     if (ready) {
         mtprof__pb_u64(&x->pb, PF_EVENT_NAME_IID, (uint64_t)event->name + 1);
     } else {
-        mtprof__pb_text(x, &x->pb, PF_EVENT_NAME, event->name_text.bytes, event->name_text.length);
+        mtprof__pb_text(&x->pb, PF_EVENT_NAME, event->name_text.bytes, event->name_text.length,
+                        &x->job->writer->replaced);
     }
 }
 
@@ -298,7 +299,7 @@ static int write_arrow(mtprof__perfetto *x, mtprof__lane *lane, char phase, mtpr
 {
     mtprof__packet_event open = mtprof__event_begin(x, lane, at_ns, 0);
     mtprof__pb_u64(&x->pb, PF_EVENT_CATEGORY_IID, MTPROF_EVENT_KIND_FLOW + 1);
-    mtprof__pb_text(x, &x->pb, PF_EVENT_NAME, name.bytes, name.length);
+    mtprof__pb_text(&x->pb, PF_EVENT_NAME, name.bytes, name.length, &x->job->writer->replaced);
     size_t legacy = mtprof__pb_begin(&x->pb, PF_EVENT_LEGACY);
     mtprof__pb_u64(&x->pb, PF_LEGACY_PHASE, (uint64_t)phase);
     mtprof__pb_u64(&x->pb, PF_LEGACY_ID, id);
@@ -383,7 +384,7 @@ static int open_frame(void *user, uint32_t track, const mtprof__open_frame *fram
     }
     mtprof__packet_event open = mtprof__event_begin(x, lane, frame->start_ns, PF_SLICE_BEGIN);
     mtprof__pb_u64(&x->pb, PF_EVENT_CATEGORY_IID, MTPROF_EVENT_KIND_FUNCTION + 1);
-    mtprof__pb_text(x, &x->pb, PF_EVENT_NAME, x->text.bytes, x->text.used);
+    mtprof__pb_text(&x->pb, PF_EVENT_NAME, x->text.bytes, x->text.used, &x->job->writer->replaced);
     mtprof__annotate_u64(&x->pb, MTPROF__ANNOTATION_SAMPLED, 1);
     return mtprof__event_end(x, open);
 }

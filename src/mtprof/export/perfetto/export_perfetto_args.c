@@ -41,7 +41,7 @@ static void add_text(mtprof__perfetto *x, uint32_t annotation, const char *text,
 {
     size_t start = mtprof__pb_begin(&x->pb, PF_EVENT_ANNOTATION);
     mtprof__pb_u64(&x->pb, PF_ANNOTATION_NAME_IID, annotation);
-    mtprof__pb_text(x, &x->pb, PF_ANNOTATION_STRING, text, length);
+    mtprof__pb_text(&x->pb, PF_ANNOTATION_STRING, text, length, &x->job->writer->replaced);
     mtprof__pb_end(&x->pb, start);
 }
 
@@ -53,7 +53,8 @@ MT_INLINE void add_value(mtprof__perfetto *x, const mtprof_metadatum *item)
     case MTPROF_META_REAL: mtprof__pb_fixed64(&x->pb, PF_ANNOTATION_DOUBLE, item->value); break;
     case MTPROF_META_BOOL: mtprof__pb_u64(&x->pb, PF_ANNOTATION_BOOL, item->value != 0); break;
     default:
-        mtprof__pb_text(x, &x->pb, PF_ANNOTATION_STRING, item->text.bytes, item->text.length);
+        mtprof__pb_text(&x->pb, PF_ANNOTATION_STRING, item->text.bytes, item->text.length,
+                        &x->job->writer->replaced);
         break;
     }
 }
@@ -61,7 +62,8 @@ MT_INLINE void add_value(mtprof__perfetto *x, const mtprof_metadatum *item)
 void mtprof__annotate_metadata(mtprof__perfetto *x, const mtprof_metadatum *item)
 {
     size_t start = mtprof__pb_begin(&x->pb, PF_EVENT_ANNOTATION);
-    mtprof__pb_text(x, &x->pb, PF_ANNOTATION_NAME, item->key.bytes, item->key.length);
+    mtprof__pb_text(&x->pb, PF_ANNOTATION_NAME, item->key.bytes, item->key.length,
+                    &x->job->writer->replaced);
     add_value(x, item);
     mtprof__pb_end(&x->pb, start);
 }

@@ -280,10 +280,6 @@ int mtprof__lane_intern(mtprof__perfetto *x, const mtprof__lane *lane, uint32_t 
 int mtprof__lane_name(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__event *event,
                       bool *ready);
 
-/* A text field; what is not UTF-8 is replaced (PF3). */
-void mtprof__pb_text(mtprof__perfetto *x, mtprof__pb *pb, uint32_t field, const char *text,
-                     size_t length);
-
 /* A number for a thing of this trace, never 0: for tracks and flows. */
 uint64_t mtprof__perfetto_uuid(const mtprof__perfetto *x, uint32_t kind, uint64_t number);
 

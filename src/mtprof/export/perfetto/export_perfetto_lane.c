@@ -102,30 +102,6 @@ int mtprof__event_end(mtprof__perfetto *x, mtprof__packet_event event)
     return mtprof__packet_end(x, event.packet);
 }
 
-void mtprof__pb_text(mtprof__perfetto *x, mtprof__pb *pb, uint32_t field, const char *text,
-                     size_t length)
-{
-    size_t from = 0;
-    size_t at = 0;
-    unsigned bad = 0;
-    size_t start = mtprof__pb_begin(pb, field);
-    while (at < length) {
-        unsigned n = mtb_utf8_length(text + at, length - at, &bad);
-        if (n == 0) {
-            mtprof__pb_raw(pb, text + from, at - from);
-            mtprof__pb_raw(pb, "\xEF\xBF\xBD", 3);
-            x->job->writer->replaced += bad;
-            from = at + bad;
-            n = bad;
-        }
-        at += n;
-    }
-    if (from < length) {
-        mtprof__pb_raw(pb, text + from, length - from);
-    }
-    mtprof__pb_end(pb, start);
-}
-
 /* ---- interning ------------------------------------------------------------------------------- */
 
 /* A failed allocation is not a failure: ids that do not fit are written as texts. */
@@ -163,7 +139,7 @@ static void add_interned(mtprof__perfetto *x, uint32_t field, uint64_t iid, cons
 {
     size_t entry = mtprof__pb_begin(&x->pb, field);
     mtprof__pb_u64(&x->pb, PF_INTERNED_IID, iid);
-    mtprof__pb_text(x, &x->pb, PF_INTERNED_TEXT, text, length);
+    mtprof__pb_text(&x->pb, PF_INTERNED_TEXT, text, length, &x->job->writer->replaced);
     mtprof__pb_end(&x->pb, entry);
 }
 
@@ -228,7 +204,7 @@ static void describe(mtprof__perfetto *x, uint64_t uuid, uint64_t parent, const 
         mtprof__pb_u64(&x->pb, PF_TRACK_PARENT, parent);
     }
     if (length > 0) {
-        mtprof__pb_text(x, &x->pb, PF_TRACK_NAME, name, length);
+        mtprof__pb_text(&x->pb, PF_TRACK_NAME, name, length, &x->job->writer->replaced);
     }
 }
 
@@ -242,7 +218,8 @@ static void describe_process(mtprof__perfetto *x, uint64_t uuid, int64_t pid, mt
         size_t process = mtprof__pb_begin(&x->pb, PF_TRACK_PROCESS);
         mtprof__pb_u64(&x->pb, PF_PROCESS_PID, (uint64_t)pid);
         if (name.length > 0) {
-            mtprof__pb_text(x, &x->pb, PF_PROCESS_NAME, name.bytes, name.length);
+            mtprof__pb_text(&x->pb, PF_PROCESS_NAME, name.bytes, name.length,
+                            &x->job->writer->replaced);
         }
         mtprof__pb_end(&x->pb, process);
     }
@@ -404,7 +381,8 @@ static int new_lane(mtprof__perfetto *x, uint64_t uuid, const lane_place *place,
         size_t inside = mtprof__pb_begin(&x->pb, PF_TRACK_THREAD);
         mtprof__pb_u64(&x->pb, PF_THREAD_PID, (uint64_t)thread->pid);
         mtprof__pb_u64(&x->pb, PF_THREAD_TID, (uint64_t)thread->tid);
-        mtprof__pb_text(x, &x->pb, PF_THREAD_NAME, place->name, place->length);
+        mtprof__pb_text(&x->pb, PF_THREAD_NAME, place->name, place->length,
+                        &x->job->writer->replaced);
         mtprof__pb_end(&x->pb, inside);
     }
     mtprof__pb_end(&x->pb, track);
