@@ -12,43 +12,22 @@ from ._C import Tensor, ops as _ops
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The different elements in ascending order, with where each element went and how often it was there."""
-    if dim is not None:
-        raise NotImplementedError("unique(): dim is not implemented")
-    return _C._call_as_op("aten::_unique2", (input, sorted, return_inverse, return_counts), _unique, input,
-                          return_inverse, return_counts)
-
-
-def _unique(input, return_inverse, return_counts):
-    values, order = _ops.sort(_ops.reshape(input, (-1,)))
-    count = values.numel()
-    if count == 0:
-        first = _ops.zeros((0,), dtype=_C.bool, device=input.device)
+    if dim is None:
+        values, inverse, counts = _ops._unique2(input, sorted, return_inverse, return_counts)
     else:
-        first = _ops.cat([_ops.ones((1,), dtype=_C.bool, device=input.device), values[1:] != values[:-1]])
-    results = [_ops.masked_select(values, first)]
-    if return_inverse:
-        places = _ops.cumsum(first, 0) - 1
-        inverse = _ops.scatter(_ops.zeros((count,), dtype=_C.int64, device=input.device), 0, order, places)
-        results.append(_ops.reshape(inverse, input.shape))
-    if return_counts:
-        starts = _ops.reshape(_ops.nonzero(first), (-1,))
-        ends = _ops.cat([starts[1:], _ops.full((min(count, 1),), count, dtype=_C.int64, device=input.device)])
-        results.append(ends - starts)
-    return results[0] if len(results) == 1 else tuple(results)
+        values, inverse, counts = _ops.unique_dim(input, dim, sorted, return_inverse, return_counts)
+    return _asked(values, inverse if return_inverse else None, counts if return_counts else None)
 
 
-def bincount(input, weights=None, minlength=0):
-    """How often each number from 0 on is there, or the sum of its weights."""
-    if input.is_floating_point() or input.dtype is _C.bool:
-        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{input.type()[6:-6]}'")
-    if input.dim() != 1 or (input.numel() and int(input.min()) < 0):
-        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
-    if minlength < 0:
-        raise RuntimeError("minlength should be >= 0")
-    length = max(minlength, int(input.max()) + 1 if input.numel() else 0)
-    source = _ops.ones((input.numel(),), dtype=_C.int64, device=input.device) if weights is None else weights.to(
-        weights.dtype if weights.dtype is _C.float32 else _C.float64)
-    return _ops.index_add(_ops.zeros((length,), dtype=source.dtype, device=input.device), 0, input.to(_C.int64), source)
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    """The elements without those that equal the one before them, as unique() gives them."""
+    values, inverse, counts = _ops.unique_consecutive(input, return_inverse, return_counts, dim)
+    return _asked(values, inverse if return_inverse else None, counts if return_counts else None)
+
+
+def _asked(values, *more):
+    results = (values, *(each for each in more if each is not None))
+    return results if len(results) > 1 else values
 
 
 def isin(elements, test_elements, *, assume_unique=False, invert=False):
@@ -185,13 +164,6 @@ def vdot(input, other):
     return _ops.dot(input, other)
 
 
-def nansum(input, dim=None, keepdim=False, *, dtype=None):
-    """The sum of what is not NaN."""
-    if input.is_floating_point():
-        input = _ops.where(_ops.isnan(input), 0.0, input)
-    return _ops.sum(input, dim, keepdim, dtype=dtype)
-
-
 def kron(input, other):
     """The Kronecker product."""
     dims = max(input.dim(), other.dim())
@@ -318,11 +290,11 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
 
 
 FUNCTIONS = {function.__name__: function for function in (
-    erfinv, cdist, unique, bincount, isin, take, take_along_dim, tensor_split, diff, tril_indices, triu_indices,
+    erfinv, cdist, unique, unique_consecutive, isin, take, take_along_dim, tensor_split, diff, tril_indices, triu_indices,
     randint_like, logit, deg2rad, rad2deg, vdot,
-    nansum, kron, fill)}
+    kron, fill)}
 METHODS = {name: FUNCTIONS[name] for name in """
-    unique bincount take take_along_dim tensor_split diff logit deg2rad rad2deg vdot nansum kron
+    unique unique_consecutive take take_along_dim tensor_split diff logit deg2rad rad2deg vdot kron
 """.split()}
 METHODS.update({f"{name}_": _in_place(name) for name in _IN_PLACE})
 METHODS.update({f"{name}_": _running_in_place(name) for name in ("cumsum", "cumprod")})

@@ -15,7 +15,7 @@ _NN = frozenset("""
     adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d col2im im2col max_pool3d_with_indices max_unpool2d
     max_unpool3d multi_margin_loss multilabel_margin_loss pad_sequence soft_margin_loss softshrink
     upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d
-    upsample_nearest3d upsample_trilinear3d
+    upsample_nearest3d upsample_trilinear3d _unique2 unique_dim
 """.split())
 
 # Methods of Tensor alone.
@@ -40,6 +40,7 @@ _FUNCTIONS_ONLY = frozenset("""
     feature_dropout feature_dropout_ constant_pad_nd native_group_norm atleast_1d atleast_2d atleast_3d
     adaptive_max_pool1d alpha_dropout alpha_dropout_ channel_shuffle feature_alpha_dropout
     feature_alpha_dropout_ hinge_embedding_loss max_pool3d pixel_shuffle pixel_unshuffle
+    bucketize searchsorted
 """.split())
 
 

@@ -77,6 +77,10 @@ set(MINDTORCH_SOURCES
     src/mindtorch/ops/op_support.c
     src/mindtorch/ops/optim/op_foreach.c
     src/mindtorch/ops/optim/op_optim.c
+    src/mindtorch/ops/order/op_quantile.c
+    src/mindtorch/ops/order/op_rank.c
+    src/mindtorch/ops/order/op_search.c
+    src/mindtorch/ops/order/op_unique.c
     src/mindtorch/ops/pointwise/op_binary.c
     src/mindtorch/ops/pointwise/op_equal.c
     src/mindtorch/ops/pointwise/op_ternary.c
@@ -162,7 +166,9 @@ set(MT_KERNEL_SOURCES
     src/kernels/index/index_walk.c
     src/kernels/index/index_write.c
     src/kernels/index/join_cat.c
+    src/kernels/index/search_sorted.c
     src/kernels/index/sort_keys.c
+    src/kernels/index/sort_matrix.c
     src/kernels/index/sort_rows.c
     src/kernels/isa/isa.c
     src/kernels/matrix/attention.c
@@ -172,6 +178,7 @@ set(MT_KERNEL_SOURCES
     src/kernels/reduce/fold_plan.c
     src/kernels/reduce/fold_run.c
     src/kernels/reduce/lanes.c
+    src/kernels/reduce/running_order.c
     src/kernels/walk/element.c
     src/kernels/walk/narrow.c
     src/kernels/walk/parallel.c

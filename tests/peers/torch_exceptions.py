@@ -52,7 +52,11 @@ DECISIONS = [
     ("index_(copy|fill|reduce)_?", "error", "out of bounds", "scatter's exception: the kernel is the same"),
     ("hardsigmoid_?", "gradient second", "gradient 0 at", "torch's 1/6 is a float32 in float64 too"),
     ("celu_?", "gradient second", r"1\.7\).*gradient 0 at", "torch's 1/alpha is a float32 in float64 too"),
+    ("(nan)?median.dim", "value", "broadcast", "torch's median of expanded input reads past it"),
+    ("mode|kthvalue", "value", "result 1 at", "of equal numbers any may be given"),
+    ("mode", "value", r"float\w+\[4\].*result 0 at", "torch sorts NaN anywhere"),
     # ---- ours by decision ----
+    ("(nan)?quantile", "node", "torch's SqueezeBackward4", "one view gives the result its shape"),
     ("(lstm|gru|rnn_(tanh|relu))(\\.data)?", "words error", "", "what does not fit is found before the first step"),
     ("_?upsample_.*", "words", "data tensor expected", "torch speaks of the sizes that it did not get"),
     ("im2col|cosine_embedding_loss|multi_margin_loss|_?pad_(packed_)?sequence|max_pool3d.*|affine_grid_generator",
@@ -116,7 +120,7 @@ HALVES = [
 ]
 
 # The same for torch_extremes.py: rows, a regular expression in the report, the reason.
-_SUMS = ("sum|mean|var|std|var_mean|norm|linalg_vector_norm|cumsum|prod.*|.*loss.*|binary_cross_entropy.*|kl_div|"
+_SUMS = ("(nan)?sum|(nan)?mean|var|std|var_mean|norm|linalg_vector_norm|cumsum|prod.*|.*loss.*|binary_cross_entropy.*|kl_div|"
          ".*mm|mv|dot|matmul|linear|outer|conv.*|.*pool.*|.*norm.*|.*attention.*|.*softmax.*|cosine_similarity|"
          "allclose|embedding.*|.*upsample.*|index_add_?|scatter_add_?|sum_to_size|logsumexp|cumprod")
 EXTREMES = [
@@ -149,6 +153,10 @@ EXTREMES = [
      "torch writes into a tensor of the input's shape; nn.functional compares shapes before"),
     ("binary_cross_entropy_with_logits", r"^types.*('float32', \(3, 4\)\)|bool\[4\]|uint8\[4\])",
      "torch's loss has the target's type, and 1 is subtracted from pos_weight in its own type"),
+    ("(nan)?median.dim", r"broadcast", "torch's median of expanded input reads past it"),
+    ("kthvalue|mode|(nan)?median.dim", r"result 1|^gradient", "of equal numbers any may be given"),
+    ("mode|_unique2", r"special|mixed", "torch sorts NaN anywhere"),
+    ("histc", r"ends.*float64", "the width of such a range is infinite"),
     # ---- torch has no gradient, or a wrong one ----
     ("embedding(_dense)?_backward", r"cannot reshape tensor of 0 elements", "torch has no gradient without indices"),
     ("kl_div", r"^gradient.*gradient 1.*torch's np.float64\(nan\)",

@@ -103,6 +103,15 @@ bool mt__sort_narrow_i64(mt__sort_word *words, const char *row, int64_t stride, 
     return true;
 }
 
+bool mt__sort_key_of_nan(uint32_t dtype, uint64_t *key)
+{
+    if (mt_dtype_category((mt_dtype)dtype) != MT_CATEGORY_REAL) {
+        return false;
+    }
+    *key = UINT64_MAX >> (64 - 8 * mt_dtype_size((mt_dtype)dtype));
+    return true;
+}
+
 /* ---- sorting: the same for words and pairs --------------------------------------------------- */
 
 #define ITEM         mt__sort_word

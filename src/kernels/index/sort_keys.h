@@ -51,4 +51,11 @@ mt__sort_pair *mt__sort_pairs(mt__sort_pair *items, mt__sort_pair *spare, int64_
 void mt__sort_first_words(mt__sort_word *items, int64_t n, int64_t k);
 void mt__sort_first_pairs(mt__sort_pair *items, int64_t n, int64_t k);
 
+/* The item at place k of the sorted order, 0 <= k < n. Items are moved and lost. */
+mt__sort_word mt__sort_at_words(mt__sort_word *items, int64_t n, int64_t k);
+mt__sort_pair mt__sort_at_pairs(mt__sort_pair *items, int64_t n, int64_t k);
+
+/* The key that mt__sort_load_*() gives to a NaN, ascending; false: the type has none. */
+bool mt__sort_key_of_nan(uint32_t dtype, uint64_t *key);
+
 #endif /* KERNELS_INDEX_SORT_KEYS_H */

@@ -93,6 +93,17 @@ int mt__sum_backward(mt__backward *b)
     return MT_OK;
 }
 
+/* Nothing goes to what was left out. */
+int mt__nansum_backward(mt__backward *b)
+{
+    mt_tensor *grad = NULL;
+    MT_TRY(spread(b, mt__bw_grad(b), reduced_dims(b, 1), &grad));
+    MT_TRY(mt_isnan(mt__bw_arg(b, 0), MT_STEP(b)));
+    MT_TRY(mt_logical_not(mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_mul(grad, mt__bw_last(b), MT_STEP(b)));
+    return mt__bw_give_last(b, 0);
+}
+
 int mt__mean_backward(mt__backward *b)
 {
     uint32_t mask = reduced_dims(b, 1);
@@ -182,15 +193,25 @@ int mt__var_mean_backward(mt__backward *b)
 /* ---- extremes -------------------------------------------------------------------------------- */
 
 /* Evenly over all elements that `chosen` marks. */
+static int shared(mt__backward *b, mt_tensor *grad, mt_tensor *chosen, const int64_t *dims,
+                  size_t n_dims, mt_tensor **out)
+{
+    MT_TRY(mt_sum(chosen, dims, n_dims, true, MT_STEP(b)));
+    mt_tensor *count = mt__bw_last(b);
+    MT_TRY(mt_mul(grad, chosen, MT_STEP(b)));
+    MT_TRY(mt_div(mt__bw_last(b), count, MT_STEP(b)));
+    *out = mt__bw_last(b);
+    return MT_OK;
+}
+
 static int share(mt__backward *b, mt_tensor *grad, mt_tensor *chosen, uint32_t mask)
 {
     int64_t dims[MT_MAX_DIMS];
     size_t n_dims = list_dims(b, mask, dims);
-    MT_TRY(mt_sum(chosen, n_dims == 0 ? NULL : dims, n_dims, true, MT_STEP(b)));
-    mt_tensor *count = mt__bw_last(b);
-    MT_TRY(mt_mul(grad, chosen, MT_STEP(b)));
-    MT_TRY(mt_div(mt__bw_last(b), count, MT_STEP(b)));
-    return mt__bw_give_last(b, 0);
+    mt_tensor *part = NULL;
+    MT_TRY(shared(b, grad, chosen, n_dims == 0 ? NULL : dims, n_dims, &part));
+    mt__bw_give(b, 0, part);
+    return MT_OK;
 }
 
 /* Equal to the result, or both NaN. */
@@ -223,6 +244,34 @@ int mt__amax_backward(mt__backward *b)
     MT_TRY(keep(b, mt__bw_result(b, 0), mask, &result));
     MT_TRY(mt_eq(mt__bw_arg(b, 0), result, MT_STEP(b)));
     return share(b, grad, mt__bw_last(b), mask);
+}
+
+/* Of the smallest, then of the largest. */
+int mt__aminmax_backward(mt__backward *b)
+{
+    uint32_t mask = reduced_dims(b, 1);
+    int64_t dims[MT_MAX_DIMS];
+    size_t n_dims = list_dims(b, mask, dims);
+    mt_tensor *sum = NULL;
+    for (uint32_t i = 0; i < 2; i++) {
+        mt_tensor *grad = NULL;
+        mt_tensor *result = NULL;
+        if (b->grads[i] == NULL) {
+            continue;
+        }
+        MT_TRY(keep(b, b->grads[i], mask, &grad));
+        MT_TRY(keep(b, mt__bw_result(b, i), mask, &result));
+        MT_TRY(mt_eq(mt__bw_arg(b, 0), result, MT_STEP(b)));
+        mt_tensor *part = NULL;
+        MT_TRY(shared(b, grad, mt__bw_last(b), n_dims == 0 ? NULL : dims, n_dims, &part));
+        if (sum != NULL) {
+            MT_TRY(mt_add(sum, part, MT_STEP(b)));
+            part = mt__bw_last(b);
+        }
+        sum = part;
+    }
+    mt__bw_give(b, 0, sum);
+    return MT_OK;
 }
 
 /* ---- norms ----------------------------------------------------------------------------------- */
@@ -307,5 +356,44 @@ int mt__logsumexp_backward(mt__backward *b)
     MT_TRY(mt_sub(mt__bw_arg(b, 0), result, MT_STEP(b)));
     MT_TRY(mt_exp(mt__bw_last(b), MT_STEP(b)));
     MT_TRY(mt_mul(grad, mt__bw_last(b), MT_STEP(b)));
+    return mt__bw_give_last(b, 0);
+}
+
+/* ---- the logarithm of running sums ----------------------------------------------------------- */
+
+/* The sum over all later places of exp(log|grad| - result), times exp(self), of gradients of one
+ * sign; `below`: those below 0. */
+static int later_exponentials(mt__backward *b, bool below, mt_tensor **out)
+{
+    mt_tensor *grad = mt__bw_grad(b);
+    int64_t dim = mt__bw_int(b, 1);
+    MT_TRY(below ? mt_lt_scalar(grad, mt_int(0), MT_STEP(b))
+                 : mt_gt_scalar(grad, mt_int(0), MT_STEP(b)));
+    mt_tensor *counts = mt__bw_last(b);
+    MT_TRY(mt_abs(grad, MT_STEP(b)));
+    MT_TRY(mt_where_tensor_scalar(counts, mt__bw_last(b), mt_int(1), MT_STEP(b)));
+    MT_TRY(mt_log(mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_sub(mt__bw_last(b), mt__bw_result(b, 0), MT_STEP(b)));
+    MT_TRY(mt_where_tensor_scalar(counts, mt__bw_last(b), mt_real(-INFINITY), MT_STEP(b)));
+    MT_TRY(mt_flip(mt__bw_last(b), &dim, 1, MT_STEP(b)));
+    MT_TRY(mt_logcumsumexp(mt__bw_last(b), dim, MT_STEP(b)));
+    MT_TRY(mt_flip(mt__bw_last(b), &dim, 1, MT_STEP(b)));
+    MT_TRY(mt_add(mt__bw_last(b), mt__bw_arg(b, 0), MT_STEP(b)));
+    MT_TRY(mt_exp(mt__bw_last(b), MT_STEP(b)));
+    *out = mt__bw_last(b);
+    return MT_OK;
+}
+
+int mt__logcumsumexp_backward(mt__backward *b)
+{
+    mt_tensor *up = NULL;
+    mt_tensor *down = NULL;
+    if (mt__bw_shape(b, 0)->n_dims == 0) {
+        mt__bw_give(b, 0, mt__bw_grad(b));
+        return MT_OK;
+    }
+    MT_TRY(later_exponentials(b, false, &up));
+    MT_TRY(later_exponentials(b, true, &down));
+    MT_TRY(mt_sub(up, down, MT_STEP(b)));
     return mt__bw_give_last(b, 0);
 }

@@ -83,24 +83,6 @@ MT_RUN(amin, run_of_dims, false)
 
 /* ---- with their places ----------------------------------------------------------------------- */
 
-/* A result as the kernel gets it: with size 1 in the reduced dimension. */
-static mt_array see_kept(const mt_tensor *out, const mt_tensor *in, uint32_t dim,
-                         int64_t sizes[MT_MAX_DIMS], int64_t strides[MT_MAX_DIMS])
-{
-    mt_array array = mt__array(out);
-    bool kept = out->n_dims == in->n_dims;
-    for (uint32_t d = 0, at = 0; d < in->n_dims; d++) {
-        uint32_t from = kept ? d : at;
-        sizes[d] = d == dim ? 1 : in->sizes[d];
-        strides[d] = d == dim ? 1 : out->strides[from];
-        at += d != dim;
-    }
-    array.sizes = sizes;
-    array.strides = strides;
-    array.n_dims = in->n_dims;
-    return array;
-}
-
 /* arrays: values or none, indices, input. */
 static int launch_arrays(mt__call *call, bool largest, const mt_array arrays[3], int64_t dim)
 {
@@ -117,19 +99,17 @@ static int launch_arrays(mt__call *call, bool largest, const mt_array arrays[3],
     return mt__launch(call->device, &kernel);
 }
 
-/* values may be NULL. `in` has at least one dimension and one element. */
+/* values may be NULL. */
 static int launch_index(mt__call *call, bool largest, const mt_tensor *values,
                         const mt_tensor *indices, const mt_tensor *in, uint32_t dim)
 {
-    int64_t sizes[MT_MAX_DIMS];
-    int64_t strides[2][MT_MAX_DIMS];
-    mt_array arrays[3] = {mt__no_array()};
-    if (values != NULL) {
-        arrays[0] = see_kept(values, in, dim, sizes, strides[0]);
-    }
-    arrays[1] = see_kept(indices, in, dim, sizes, strides[1]);
-    arrays[2] = mt__array(in);
-    return launch_arrays(call, largest, arrays, dim);
+    const mt__row_reduction what = {.kernel = MT_KERNEL_REDUCE_INDEX,
+                                    .code = largest ? 0 : 1,
+                                    .values = values,
+                                    .indices = indices,
+                                    .input = in,
+                                    .dim = dim};
+    return mt__row_reduction_run(call, &what);
 }
 
 static int run_with_places(mt__call *call, bool largest)

@@ -125,3 +125,44 @@ int mt__reduction_result(mt__call *call, mt_reduce code, mt_tensor *input, mt_dt
                           .input = input};
     return mt__reduction_run(call, &what, of_nothing);
 }
+
+/* A result as the kernel gets it: with size 1 in the reduced dimension. */
+static mt_array see_kept(const mt_tensor *out, const mt_tensor *in, uint32_t dim,
+                         int64_t sizes[MT_MAX_DIMS], int64_t strides[MT_MAX_DIMS])
+{
+    mt_array array = mt__array(out);
+    bool kept = out->n_dims == in->n_dims;
+    for (uint32_t d = 0, at = 0; d < in->n_dims; d++) {
+        uint32_t from = kept ? d : at;
+        sizes[d] = d == dim ? 1 : in->sizes[d];
+        strides[d] = d == dim ? 1 : out->strides[from];
+        at += d != dim;
+    }
+    array.sizes = sizes;
+    array.strides = strides;
+    array.n_dims = in->n_dims;
+    return array;
+}
+
+int mt__row_reduction_run(mt__call *call, const mt__row_reduction *what)
+{
+    int64_t sizes[MT_MAX_DIMS];
+    int64_t strides[2][MT_MAX_DIMS];
+    const mt_tensor *in = what->input;
+    const int64_t ints[] = {what->dim, what->k};
+    mt_array arrays[3] = {mt__no_array()};
+    if (what->values != NULL) {
+        arrays[0] = see_kept(what->values, in, what->dim, sizes, strides[0]);
+    }
+    arrays[1] = see_kept(what->indices, in, what->dim, sizes, strides[1]);
+    arrays[2] = mt__array(in);
+    mt_kernel_call kernel = {
+        .kernel = (uint16_t)what->kernel,
+        .code = what->code,
+        .n_tensors = 3,
+        .tensors = arrays,
+        .n_ints = what->kernel == MT_KERNEL_RANK ? 2 : 1,
+        .ints = ints,
+    };
+    return mt__launch(call->device, &kernel);
+}

@@ -42,4 +42,19 @@ int mt__reduction_run(mt__call *call, const mt__reduction *what, mt_scalar of_no
 int mt__reduction_result(mt__call *call, mt_reduce code, mt_tensor *input, mt_dtype dtype,
                          uint32_t mask, bool keepdim, mt_scalar of_nothing);
 
+/* One element of each row along `dim`, with its place: REDUCE_INDEX or RANK. The outputs are of the
+ * reduced shape, with or without the kept dimension; values may be NULL. The input has at least one
+ * dimension and one element. */
+typedef struct mt__row_reduction {
+    mt_kernel kernel;
+    uint16_t code;
+    const mt_tensor *values;
+    const mt_tensor *indices;
+    const mt_tensor *input;
+    uint32_t dim;
+    int64_t k; /* RANK */
+} mt__row_reduction;
+
+int mt__row_reduction_run(mt__call *call, const mt__row_reduction *what);
+
 #endif /* MINDTORCH_OPS_REDUCE_REDUCTION_PLAN_H */
