@@ -95,6 +95,7 @@ set(MT_PYTHON_TESTS
     tensors/test_interop
     tensors/test_legacy_types
     tensors/test_op_binding
+    tensors/test_order
     tensors/test_pickling
     tensors/test_serialization
     tensors/test_tensor

@@ -290,8 +290,8 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
 
 
 FUNCTIONS = {function.__name__: function for function in (
-    erfinv, cdist, unique, unique_consecutive, isin, take, take_along_dim, tensor_split, diff, tril_indices, triu_indices,
-    randint_like, logit, deg2rad, rad2deg, vdot,
+    erfinv, cdist, unique, unique_consecutive, isin, take, take_along_dim, tensor_split, diff, tril_indices,
+    triu_indices, randint_like, logit, deg2rad, rad2deg, vdot,
     kron, fill)}
 METHODS = {name: FUNCTIONS[name] for name in """
     unique unique_consecutive take take_along_dim tensor_split diff logit deg2rad rad2deg vdot kron

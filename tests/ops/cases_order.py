@@ -251,7 +251,8 @@ def searchsorted(g):
         dtype = np.int32 if out_int32 else np.int64
         if row.ndim == 1:
             return np.asarray(found(row, values, right)).astype(dtype)
-        rows = [found(r, v, right) for r, v in zip(row.reshape(-1, row.shape[-1]), values.reshape(-1, values.shape[-1]))]
+        pairs = zip(row.reshape(-1, row.shape[-1]), values.reshape(-1, values.shape[-1]))
+        rows = [found(r, v, right) for r, v in pairs]
         return np.stack(rows).reshape(values.shape).astype(dtype)
 
     line, rows = np.sort(g.array((9,))), np.sort(g.array((2, 3, 5)), -1)
@@ -390,7 +391,8 @@ def unique_consecutive(g):
     runs = g.cast(np.array([1, 1, 0, 0, 0, 1, 1, 1, 0]))
     for flags in ((), (True,), (False, True), (True, True)):
         yield Case((runs, *flags), {}, reference, grad=False, exact=True)
-    yield Case((g.cast(np.array([[1, 1, 0], [1, 1, 0], [0, 1, 1]])), True, True, 0), {}, reference, grad=False, exact=True)
+    rows = g.cast(np.array([[1, 1, 0], [1, 1, 0], [0, 1, 1]]))
+    yield Case((rows, True, True, 0), {}, reference, grad=False, exact=True)
     yield Case((g.cast(np.array([[1, 1, 0], [1, 1, 0]])), True, True, 1), {}, reference, grad=False, exact=True)
     yield Case((g.array(()), True, True), {}, reference, grad=False, exact=True)
     yield Case((g.array((0,)), True, True), {}, lambda a, *more: (a, longs(), longs()), grad=False, exact=True)
