@@ -113,7 +113,7 @@ MT_HOST_KERNEL_WIDENED(SEARCH_SORTED, 0x1, 0)
         job.whole.sorter = sorter->data;
         for (int64_t i = 0; i < t[1].sizes[0] * job.whole.n; i++) {
             if (job.whole.sorter[i] < 0 || job.whole.sorter[i] >= job.whole.n) {
-                return mtb_fail(MT_EINDEX, "torch.searchsorted(): sorter index out of range");
+                return mtb_fail(MT_ERUNTIME, "torch.searchsorted(): sorter index out of range");
             }
         }
     }

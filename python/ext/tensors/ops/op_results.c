@@ -30,6 +30,18 @@ static PyObject *results_repr_method(PyObject *self, PyObject *Py_UNUSED(ignored
 
 static PyMethodDef repr_method = {"__repr__", results_repr_method, METH_NOARGS, NULL};
 
+/* torch names what is picked out of a tensor; var_mean and the like are plain tuples. */
+static bool has_named_results(const char *first)
+{
+    static const char *const firsts[] = {"values", "min", "mantissa"};
+    for (size_t i = 0; i < sizeof firsts / sizeof firsts[0]; i++) {
+        if (strcmp(first, firsts[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int op_result_type(const char *name, mt_op op, uint32_t count, PyTypeObject **type)
 {
     PyStructSequence_Field fields[MT_MAX_RESULTS + 1] = {{NULL, NULL}};
@@ -41,8 +53,7 @@ int op_result_type(const char *name, mt_op op, uint32_t count, PyTypeObject **ty
         }
         fields[i].name = told[i].name;
     }
-    /* torch names what is picked out of a tensor; var_mean and the like are plain tuples. */
-    if (count < 2 || strcmp(told[0].name, "values") != 0) {
+    if (count < 2 || !has_named_results(told[0].name)) {
         return 0;
     }
     char full[128];
