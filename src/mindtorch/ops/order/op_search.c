@@ -68,7 +68,9 @@ static int wanted_tensor(mt__call *call, const search *what, mt_tensor **out)
     }
     const mt_value both[] = {{.kind = MT_KIND_TENSOR, .of.tensor = what->sorted}, *what->wanted};
     mt__shape scalar = {.n_dims = 0};
-    MT_TRY(mt__temp_new(call, mt__promote_values(both, 2), &scalar, out));
+    mt_dtype dtype = MT_DTYPE_NONE;
+    MT_TRY(mt__promote_values(both, 2, &dtype));
+    MT_TRY(mt__temp_new(call, dtype, &scalar, out));
     return mt__fill(*out, what->wanted);
 }
 
@@ -127,7 +129,8 @@ static int run_search(mt__call *call, const search *what)
     MT_TRY(check_sizes(sorted, wanted));
     const mt_value both[] = {{.kind = MT_KIND_TENSOR, .of.tensor = sorted},
                              {.kind = MT_KIND_TENSOR, .of.tensor = wanted}};
-    mt_dtype dtype = mt__promote_values(both, 2);
+    mt_dtype dtype = MT_DTYPE_NONE;
+    MT_TRY(mt__promote_values(both, 2, &dtype));
     if (dtype == MT_DTYPE_BOOL) {
         return mt__refuse_type("searchsorted_out_cpu", dtype);
     }
