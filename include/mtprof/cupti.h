@@ -35,11 +35,14 @@ typedef struct mtprof_cupti_info {
                               what it lacks; "": nothing */
     bool running;        /**< CUPTI is in use now */
     bool reserved[7];
-    uint64_t records;      /**< of device work that were read */
-    uint64_t unreadable;   /**< records that were not what the layout says: left out */
-    uint64_t dropped;      /**< records that CUPTI dropped, because the buffers were full */
-    uint64_t unjoined;     /**< records whose call was not seen, or too long ago */
-    uint64_t waits_failed; /**< waits for the GPU that took all their time (device_wait_ns) */
+    uint64_t records;          /**< of device work that were read */
+    uint64_t unreadable;       /**< records that were not what the layout says: left out */
+    uint64_t dropped;          /**< records that CUPTI dropped, because the buffers were full */
+    uint64_t unjoined;         /**< records whose call was not seen, or too long ago */
+    uint64_t waits_failed;     /**< waits for the GPU that took all their time (device_wait_ns) */
+    uint64_t replayed;         /**< records of nodes of CUDA graphs */
+    uint64_t replayed_unknown; /**< of these, without the op that captured the node */
+    uint64_t nodes_lost;       /**< nodes that were not remembered: there is room for a million */
 } mtprof_cupti_info;
 
 /** What to record beyond launches, copies and sets. */

@@ -107,6 +107,17 @@ MTPROF_API void mtprof_push_counter(mtprof_source *source, uint32_t name, uint64
 /** Counts events that the source lost. */
 MTPROF_API void mtprof_push_lost(mtprof_source *source, uint64_t count);
 
+/**
+ * The innermost op that is open on this thread, or the innermost scope where there is no op, and
+ * the module that is the nearest told around it (0: none): string ids that are valid until the
+ * process ends. For sources that must know later who asked for work that runs often, as a node of a
+ * CUDA graph does. A call reads what the thread has recorded since the last one; the first one in a
+ * while begins where the thread's latest chunk of records does, and does not see what was begun
+ * before that. False: nothing is open, as far as it sees, or nothing records. Not for signal
+ * handlers.
+ */
+MTPROF_API bool mtprof_open_op(uint32_t *name, uint32_t *module);
+
 /** Whether a source that represents a device is registered. */
 MTPROF_API bool mtprof_has_device_source(void);
 

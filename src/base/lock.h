@@ -35,6 +35,7 @@ enum mtb_lock_rank {
     MTB_RANK_AVERAGES,            /* which events a row has */
     MTB_RANK_TORCH_SITES,         /* libmtprof_torch: names of ops */
     MTB_RANK_CUPTI_NAMES,         /* libmtprof_cupti: names of kernels, lists of numbers */
+    MTB_RANK_CUPTI_GRAPHS,        /* libmtprof_cupti: nodes of graphs */
     MTB_RANK_COLLECT_OBJECTS, /* libmtprof_itt, libmtprof_nvtx: domains, counters, open ranges */
     MTB_RANK_COLLECT_NAMES,   /* names of ranges */
     MTB_RANK_COLLECT_THREADS, /* names of threads */

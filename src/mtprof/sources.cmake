@@ -168,6 +168,7 @@ set(MTPROF_SOURCES
     src/mtprof/record/define/stacks.c
     src/mtprof/record/hot/memory_event.c
     src/mtprof/record/hot/op.c
+    src/mtprof/record/hot/open_op.c
     src/mtprof/record/hot/payload.c
     src/mtprof/record/hot/scope.c
     src/mtprof/record/hot/writer.c

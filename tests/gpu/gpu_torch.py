@@ -313,6 +313,88 @@ def case_graph():
     print(f"graph: {len(replayed)} kernels of {len(launches)} replays")
 
 
+def captured_model():
+    """A model, its input and the graph of a forward pass that has not been captured yet."""
+    model = torch.nn.Sequential(*(torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU()) for _ in range(50)))
+    model, x = model.cuda(), torch.randn(64, 64, device="cuda")
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side), torch.no_grad():
+        for _ in range(3):
+            model(x)
+    torch.cuda.synchronize()
+    return model, x, torch.cuda.CUDAGraph()
+
+
+def check_captured(prof, replays, what):
+    """99 of 100 kernels of the replays tell the op and the module that captured them."""
+    events = trace(prof)["traceEvents"]
+    work = [e["args"] for e in events if e.get("cat") == "kernel" and "graph node id" in e["args"]]
+    ops = [args.get("captured op", "") for args in work]
+    known = sum(op.startswith("aten::") for op in ops)
+    placed = sum("captured module" in args for args in work)
+    print(f"{what}: {len(work)} kernels of replays, {known} with their op, {placed} with their module")
+    assert len(work) >= replays * 100, len(work)
+    assert known >= 0.99 * len(work) and placed >= 0.99 * len(work), collections.Counter(ops)
+    assert {"aten::addmm", "aten::clamp_min"} & set(ops), collections.Counter(ops)
+    assert len({args["captured module"] for args in work if "captured module" in args}) >= 50
+
+
+def case_graph_ops():
+    """Kernels of a replay tell the op and the module that captured them, also in a later profile."""
+    model, x, graph = captured_model()
+    with ours(with_modules=True) as prof:
+        with torch.cuda.graph(graph), torch.no_grad():
+            model(x)
+        for _ in range(10):
+            graph.replay()
+        torch.cuda.synchronize()
+    assert prof.health().ok, prof.health()
+    check_captured(prof, 10, "captured in the profile")
+    with ours() as prof:
+        for _ in range(10):
+            graph.replay()
+        torch.cuda.synchronize()
+    check_captured(prof, 10, "captured in the profile before")
+    info = mt.cuda_info()
+    assert info.replayed >= 2000 and info.replayed_unknown <= info.replayed // 100 and info.nodes_lost == 0, info
+
+
+def case_graph_destroyed():
+    """Graphs come and go: what is known of them goes as well, and a graph of nobody is nobody's."""
+    model, x, before = captured_model()
+    with torch.cuda.graph(before), torch.no_grad():
+        model(x)
+    with ours(with_modules=True) as prof:
+        before.replay()
+        for _ in range(20):
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph), torch.no_grad():
+                model(x)
+            graph.replay()
+            torch.cuda.synchronize()
+            del graph
+    events = trace(prof)["traceEvents"]
+    work = [e["args"] for e in events if e.get("cat") == "kernel" and "graph node id" in e["args"]]
+    unknown = sum("captured op" not in args for args in work)
+    print(f"destroyed graphs: {len(work)} kernels, {unknown} without their op")
+    assert 0 < unknown <= len(work) * 0.07, (len(work), unknown)  # those of the graph that nobody saw
+
+
+def case_nvtx():
+    """torch's emit_nvtx under mtprof run: each op is a range."""
+    program = ("import torch\nx = torch.ones(2, 2, device='cuda')\n"
+               "with torch.autograd.profiler.emit_nvtx():\n    x + x\n"
+               "torch.cuda.nvtx.range_push('user range')\ntorch.cuda.nvtx.range_pop()\n")
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "trace.json")
+        done = subprocess.run([os.environ["MTPROF_COMMAND"], "run", "-o", path, "--", sys.executable, "-c", program],
+                              capture_output=True, text=True, timeout=200)
+        assert done.returncode == 0, done.stderr
+        with open(path) as file:
+            names = {e["name"] for e in json.load(file)["traceEvents"] if e.get("cat") == "user_annotation"}
+    assert "user range" in names and any(name.startswith("aten::add") for name in names), (names, done.stderr)
+
+
 def case_beside():
     """While torch.profiler has CUPTI ours says so, and records the host."""
     x = torch.ones(2, 2, device="cuda")
@@ -385,7 +467,7 @@ def case_dying(path):
 
 
 CASES = ("cnn", "gpt", "tracks", "threads", "cycles", "busy", "memory", "in_flight", "schedule", "waits", "graph",
-         "beside", "torn_down", "fork", "killed")
+         "graph_ops", "graph_destroyed", "nvtx", "beside", "torn_down", "fork", "killed")
 
 
 def add(name):

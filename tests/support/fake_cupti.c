@@ -447,7 +447,8 @@ static void add_record(const fake_work *w, uint32_t correlation)
                             .device = w->device,
                             .context = w->context,
                             .stream = w->stream,
-                            .correlation = correlation};
+                            .correlation = correlation,
+                            .graph_node = w->graph_node};
         break;
     case CP_KIND_MEMCPY_PEER:
         r.peer = (cp__peer_copy){.copy_kind = w->copy_kind,
@@ -469,6 +470,7 @@ static void add_record(const fake_work *w, uint32_t correlation)
                           .context = w->context,
                           .stream = w->stream,
                           .correlation = correlation,
+                          .graph_node = w->graph_node,
                           .memory_kind = w->to_kind};
         break;
     case CP_KIND_SYNCHRONIZATION:
@@ -538,6 +540,16 @@ static void destroy_context(void *context)
     }
 }
 
+static void tell_node(uint32_t id, uint64_t number, uint64_t original)
+{
+    const cp__graph_data graph = {.node = (void *)(uintptr_t)number,
+                                  .original_node = (void *)(uintptr_t)original};
+    const cp__resource_data data = {.descriptor = &graph};
+    if (callback != NULL && enabled[2][id]) {
+        callback(callback_user, CP_DOMAIN_RESOURCE, id, &data);
+    }
+}
+
 static fake_facts get_facts(void)
 {
     pthread_mutex_lock(&lock);
@@ -546,5 +558,5 @@ static fake_facts get_facts(void)
     return now;
 }
 
-const fake_cupti fake_cupti_face = {&settings, make_call,       enter,    leave,
-                                    give_back, destroy_context, get_facts};
+const fake_cupti fake_cupti_face = {&settings, make_call,       enter,     leave,
+                                    give_back, destroy_context, get_facts, tell_node};

@@ -74,6 +74,9 @@ typedef struct fake_cupti {
     /* A context is destroyed. */
     void (*destroy_context)(void *context);
     fake_facts (*facts)(void);
+    /* A node of a graph is created, cloned or destroyed (id: CP_RESOURCE_NODE_...); its number is
+     * its address. */
+    void (*node)(uint32_t id, uint64_t number, uint64_t original);
 } fake_cupti;
 
 #endif /* TESTS_SUPPORT_FAKE_CUPTI_H */

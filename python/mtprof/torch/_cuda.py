@@ -10,12 +10,14 @@ from mtprof import _mtprof
 WAITS = 1  # enum mtprof_cupti_option
 
 CudaInfo = collections.namedtuple(
-    "CudaInfo", "version library missing running records unreadable dropped unjoined waits_failed")
+    "CudaInfo", "version library missing running records unreadable dropped unjoined waits_failed replayed "
+    "replayed_unknown nodes_lost")
 CudaInfo.__doc__ = """How GPUs are observed.
 
 version: of libcupti, as it counts. library: its file. missing: why GPUs are not in the profile, or what is
 missing there, "" when nothing is. running: CUPTI is in use now. Then counts: records read, unreadable ones,
-those that CUPTI dropped, those without their call, and waits for the GPU that took all their time.
+those that CUPTI dropped, those without their call, waits for the GPU that took all their time, records of replays
+of CUDA graphs, those of them without the op that captured them, and nodes of graphs that were not remembered.
 """
 
 
@@ -23,7 +25,8 @@ class _Info(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_uint32), ("version", ctypes.c_uint32), ("library", ctypes.c_char_p),
                 ("missing", ctypes.c_char_p), ("running", ctypes.c_bool), ("reserved", ctypes.c_bool * 7),
                 ("records", ctypes.c_uint64), ("unreadable", ctypes.c_uint64), ("dropped", ctypes.c_uint64),
-                ("unjoined", ctypes.c_uint64), ("waits_failed", ctypes.c_uint64)]
+                ("unjoined", ctypes.c_uint64), ("waits_failed", ctypes.c_uint64), ("replayed", ctypes.c_uint64),
+                ("replayed_unknown", ctypes.c_uint64), ("nodes_lost", ctypes.c_uint64)]
 
 
 _library = None  # torch has no CUDA
@@ -50,7 +53,8 @@ def cuda_info():
     answer = _Info(struct_size=ctypes.sizeof(_Info))
     _library.mtprof_cupti_attach(ctypes.byref(answer))
     return CudaInfo(answer.version, answer.library.decode(), answer.missing.decode(), answer.running, answer.records,
-                    answer.unreadable, answer.dropped, answer.unjoined, answer.waits_failed)
+                    answer.unreadable, answer.dropped, answer.unjoined, answer.waits_failed, answer.replayed,
+                    answer.replayed_unknown, answer.nodes_lost)
 
 
 def begin_window(waits):

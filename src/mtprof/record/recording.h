@@ -150,6 +150,9 @@ MT_INLINE uint32_t mtprof__string_here(uint32_t id)
     return mine ? MTPROF__DYNAMIC | (id & ((1u << MTPROF__TAG_SHIFT) - 1)) : 0;
 }
 
+/* The id of a string of the recording that lasts as long as the process: its own, or that of a new
+ * string with the same text. 0 for 0, and where there is no memory. */
+uint32_t mtprof__lasting_string(mtprof__recording *recording, uint32_t id);
 /* mtprof_intern() for callers that hold locks of lower rank. */
 uint32_t mtprof__intern(const char *text, size_t length);
 /* Gives the site an id and a want mask; false (counted) when that is impossible now. */

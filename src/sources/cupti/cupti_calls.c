@@ -219,9 +219,11 @@ int cp__calls_enable(void *subscriber)
             }
         }
     }
-    return result != CP_OK ? result
-                           : cp__cuda.enable_callback(1, subscriber, CP_DOMAIN_RESOURCE,
-                                                      CP_RESOURCE_CONTEXT_DESTROY_STARTING);
+    if (result == CP_OK) {
+        result = cp__cuda.enable_callback(1, subscriber, CP_DOMAIN_RESOURCE,
+                                          CP_RESOURCE_CONTEXT_DESTROY_STARTING);
+    }
+    return result == CP_OK ? cp__graphs_enable(subscriber) : result;
 }
 
 /* ---- contexts ---- */
@@ -335,7 +337,9 @@ static void leave(thread *t, const known_call *call, const cp__call_data *data)
         note_context(t, data->context);
     }
     if (call->rule->kind == CALL_CAPTURE && data->result != NULL && *data->result == 0) {
+        uint32_t op, module;
         __atomic_add_fetch(&captures, 1, __ATOMIC_RELAXED);
+        (void)mtprof_open_op(&op, &module); /* from here on it sees all that begins */
     } else if (call->rule->kind == CALL_CAPTURE_END) {
         uint32_t open = __atomic_load_n(&captures, __ATOMIC_RELAXED);
         while (open > 0 && !__atomic_compare_exchange_n(&captures, &open, open - 1, true,
@@ -368,6 +372,8 @@ void cp__on_call(void *user, uint32_t domain, uint32_t id, const void *data)
         const cp__resource_data *resource = data;
         if (domain == CP_DOMAIN_RESOURCE && id == CP_RESOURCE_CONTEXT_DESTROY_STARTING) {
             forget_context(resource->context);
+        } else if (domain == CP_DOMAIN_RESOURCE) {
+            cp__on_graph(id, resource->descriptor);
         }
         return;
     }

@@ -5,6 +5,7 @@
  *     a call of CUDA  ─► cupti_calls.c    enter: scope begins; its launch key is noted under the
  *        (any thread)                       call's correlation id (cupti_joins.c)
  *                                         exit: scope ends
+ *     a graph's node  ─► cupti_graphs.c   created, cloned: who captured it
  *     the GPU is done ─► cupti_buffers.c  buffers of records from CUPTI, read by a thread of ours
  *                          └► cupti_records.c   record ─► key by its correlation id ─► activity
  *                               names: cupti_names.c, devices: cupti_devices.c
@@ -26,6 +27,7 @@
 #include "sources/cupti/cupti_abi.h"
 
 #include <mtprof/cupti.h>
+#include <mtprof/op.h>
 #include <mtprof/source.h>
 #include <mtprof/trace.h>
 
@@ -113,6 +115,21 @@ uint32_t cp__contexts(void **out, uint32_t room);
 /* After a fork there are none. */
 void cp__calls_after_fork(void);
 
+/* ---- cupti_graphs.c ---- */
+
+/* Asks for the callbacks of graphs' nodes; a result of CUPTI. */
+int cp__graphs_enable(void *subscriber);
+
+/* A node is created, cloned or destroyed: a callback of the resource domain. */
+void cp__on_graph(uint32_t id, const cp__graph_data *data);
+
+/* Who captured the node with this number: string ids. False: it is not known. */
+bool cp__captured_by(uint64_t number, uint32_t *op, uint32_t *module);
+
+/* A recording begins: nodes that were destroyed are forgotten. */
+void cp__graphs_begin(void);
+void cp__graphs_after_fork(void);
+
 /* ---- cupti_buffers.c ---- */
 
 cp__buffer_wanted cp__on_buffer_wanted;
@@ -138,6 +155,7 @@ void cp__buffers_after_fork(void);
 /* Counts of mtprof_cupti_info; atomic. */
 typedef struct cp__counts {
     uint64_t records, unreadable, dropped, unjoined, waits_failed;
+    uint64_t replayed, replayed_unknown, nodes_lost; /* of graphs */
 } cp__counts;
 
 extern cp__counts cp__count;

@@ -31,6 +31,8 @@ enum meta_key {
     KEY_BLOCK,
     KEY_OCCUPANCY,
     KEY_GRAPH_NODE,
+    KEY_CAPTURED_OP,
+    KEY_CAPTURED_MODULE,
     KEY_COUNT
 };
 
@@ -49,6 +51,8 @@ static void make_keys(void)
         [KEY_BLOCK] = "block",
         [KEY_OCCUPANCY] = "est. achieved occupancy %",
         [KEY_GRAPH_NODE] = "graph node id",
+        [KEY_CAPTURED_OP] = "captured op",
+        [KEY_CAPTURED_MODULE] = "captured module",
     };
     for (size_t i = 0; i < KEY_COUNT; i++) {
         keys[i] = mtprof_intern(texts[i], strlen(texts[i]));
@@ -108,6 +112,22 @@ static bool is_within(uint64_t ns)
            ns <= __atomic_load_n(&within[1], __ATOMIC_RELAXED);
 }
 
+/* A replay launched it; who captured the node is told beside. */
+static void add_node(meta_list *meta, uint64_t number)
+{
+    uint32_t op, module;
+    bool known = cp__captured_by(number, &op, &module);
+    add(meta, KEY_GRAPH_NODE, MTPROF_META_UINT, number);
+    if (known) {
+        add(meta, KEY_CAPTURED_OP, MTPROF_META_STRING, op);
+    }
+    if (module != 0) {
+        add(meta, KEY_CAPTURED_MODULE, MTPROF_META_STRING, module);
+    }
+    cp__add(&cp__count.replayed, 1);
+    cp__add(&cp__count.replayed_unknown, !known);
+}
+
 static void push(mtprof_source *source, uint32_t kind, const char *name, const common *c,
                  uint64_t bytes, meta_list *meta)
 {
@@ -129,7 +149,7 @@ static void push(mtprof_source *source, uint32_t kind, const char *name, const c
         return;
     }
     if (c->graph_node != 0) {
-        add(meta, KEY_GRAPH_NODE, MTPROF_META_UINT, c->graph_node);
+        add_node(meta, c->graph_node);
     }
     activity.n_meta = meta->count;
     cp__add(&cp__count.records, 1);

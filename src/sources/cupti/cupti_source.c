@@ -198,6 +198,7 @@ static mtprof_status begin(void *context, mtprof_source *source, uint64_t wants)
         return MTPROF_ENOTSUP;
     }
     cp__calls_begin();
+    cp__graphs_begin();
     cp__records_within(UINT64_MAX, UINT64_MAX); /* until it has begun */
     cp__buffers_ignore(false);
     say(cp__names_are_raw() ? "names of kernels are mangled: no libstdc++ is loaded" : "");
@@ -272,6 +273,7 @@ static void after_fork(void)
     cupti.running = false;
     cupti.subscriber = NULL;
     cp__names_after_fork();
+    cp__graphs_after_fork();
     cp__buffers_after_fork();
     cp__calls_after_fork();
 }
@@ -330,6 +332,9 @@ mtprof_status mtprof_cupti_attach(mtprof_cupti_info *info)
             .dropped = __atomic_load_n(&cp__count.dropped, __ATOMIC_RELAXED),
             .unjoined = __atomic_load_n(&cp__count.unjoined, __ATOMIC_RELAXED),
             .waits_failed = __atomic_load_n(&cp__count.waits_failed, __ATOMIC_RELAXED),
+            .replayed = __atomic_load_n(&cp__count.replayed, __ATOMIC_RELAXED),
+            .replayed_unknown = __atomic_load_n(&cp__count.replayed_unknown, __ATOMIC_RELAXED),
+            .nodes_lost = __atomic_load_n(&cp__count.nodes_lost, __ATOMIC_RELAXED),
         };
         mtb_write_struct(info, &now);
     }

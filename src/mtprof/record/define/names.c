@@ -131,6 +131,20 @@ uint32_t mtprof__intern(const char *text, size_t length)
     return id;
 }
 
+uint32_t mtprof__lasting_string(mtprof__recording *recording, uint32_t id)
+{
+    if (id < MTPROF__DYNAMIC) {
+        return id;
+    }
+    size_t at = (id & ~MTPROF__DYNAMIC) - 1;
+    uint32_t cause;
+    mtb_lock_acquire(&mtprof__names_lock);
+    const mtprof__text_entry *entry = at < recording->n_names ? &recording->names[at] : NULL;
+    uint32_t lasting = entry != NULL ? intern(entry->text, entry->length, 0, 0, &cause) : 0;
+    mtb_lock_release(&mtprof__names_lock);
+    return lasting;
+}
+
 bool mtprof__names_define_all(mtprof__recording *recording, uint32_t *cause)
 {
     for (size_t i = 0; i < process.count; i++) {

@@ -6,6 +6,7 @@
 #include "mtprof/record/hot/writer.h"
 
 #include "base/lock.h"
+#include "mtprof/record/hot/open_op.h"
 #include "mtprof/record/recording.h"
 
 #include <string.h>
@@ -62,6 +63,7 @@ static bool take_chunk(mtprof__writer *w, uint32_t *cause)
         size *= 4;
     }
     size = size > store->chunk_max ? store->chunk_max : size;
+    mtprof__open_leave_chunk(w);
     mtprof__chunk_header *chunk = mtprof__store_take(store, w->chunk, size, &start, cause);
     if (chunk == NULL) {
         return false;

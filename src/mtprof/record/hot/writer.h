@@ -50,6 +50,7 @@ enum {
 struct mtprof__inputs_cache;
 struct mtprof__names_cache;
 struct mtprof__stack_cache;
+struct mtprof__open_walk;
 
 typedef struct mtprof__writer {
     /* What every record touches. */
@@ -103,6 +104,7 @@ typedef struct mtprof__writer {
     struct mtprof__inputs_cache *inputs;
     struct mtprof__names_cache *names;
     struct mtprof__stack_cache *stacks;
+    struct mtprof__open_walk *open;
     uintptr_t stack_low, stack_high; /* what of the thread's stack is known to be readable */
     uint32_t next_victim;            /* of the stack cache */
 
