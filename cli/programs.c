@@ -25,6 +25,7 @@ static const struct {
 } known[] = {
     {"run", "Run a program and record a trace of it",
      "the Python package mtprof brings it, for Python programs; others stand behind '--'"},
+    {"view", "Open a trace in Perfetto's UI", "the Python package mtprof brings it"},
 };
 
 /* ---- finding --------------------------------------------------------------------------------- */

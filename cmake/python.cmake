@@ -68,15 +68,20 @@ if(MT_BUILD_TESTS AND NOT MT_SANITIZE)
   endif()
 endif()
 
-# mtprof-run beside the command of the build; in a wheel it is an entry point (pyproject.toml).
-file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/cli/mtprof-run
-  CONTENT "#!${MT_PYTHON}
+# Programs beside the command of the build; in a wheel they are entry points (pyproject.toml).
+foreach(program IN ITEMS run:run.run_command view:view)
+  string(REPLACE ":" ";" program ${program})
+  list(GET program 0 word)
+  list(GET program 1 module)
+  file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/cli/mtprof-${word}
+    CONTENT "#!${MT_PYTHON}
 import sys
 sys.path.insert(0, '${MT_PYTHON_TREE}')
-from mtprof.run.run_command import main
+from mtprof.${module} import main
 sys.exit(main())
 "
-  FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+    FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+endforeach()
 
 # ---- what a wheel holds --------------------------------------------------------------------------
 foreach(package IN ITEMS mtprof mindtorch_v2)

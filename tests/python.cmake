@@ -78,6 +78,7 @@ set(MT_PYTHON_TESTS
     run/test_as_torch
     run/test_run_options
     run/test_run_programs
+    run/test_view
     tensors/test_alias_rows
     tensors/test_argument_forms
     tensors/test_autograd_function

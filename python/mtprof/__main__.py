@@ -18,10 +18,13 @@ def become_command(words):
 
 
 def main(words):
-    """Runs `mtprof run` here, and everything else by the command; its exit status."""
+    """Runs `mtprof run` and `mtprof view` here, and everything else by the command; its exit status."""
     if words[:1] == ["run"]:
         from mtprof.run.run_command import main as run
         return run(words[1:])
+    if words[:1] == ["view"]:
+        from mtprof.view import main as view
+        return view(words[1:])
     return become_command(words)
 
 

@@ -44,7 +44,7 @@ def need_programs(test):
 
 def programs():
     """Programs of ours that were built: not where Python's part is left out."""
-    return [name for name in ("run",) if (MTPROF.parent / f"mtprof-{name}").exists()]
+    return [name for name in ("run", "view") if (MTPROF.parent / f"mtprof-{name}").exists()]
 
 
 def sections():

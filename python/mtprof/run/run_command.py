@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line of `mtprof run`: understood here, then this process becomes the interpreter with the program."""
-import collections
-import difflib
 import json
 import math
 import os
 import sys
-import textwrap
 
 from mtprof import _mtprof
+from mtprof.command_line import CommandLine, Misuse, Option
 from mtprof.config import parse_bytes
 
 USAGE = "mtprof run [OPTIONS] SCRIPT|-m MODULE|-c CODE|- [ARGUMENTS]"
@@ -26,17 +24,6 @@ and --quiet are its options.
 
 Exit status: the program's; 1 where nothing can be recorded to the file; 2 for a wrong command line. The program is \
 not started then."""
-
-Option = collections.namedtuple("Option", "name letter value help parse", defaults=(None, None, None, None))
-
-
-class Misuse(Exception):
-    """A wrong command line, and what can be done about it."""
-
-    def __init__(self, text, hint="'mtprof run --help' lists the options"):
-        super().__init__(text)
-        self.hint = hint
-
 
 def _steps(least):
     def parse(text):
@@ -94,46 +81,19 @@ OPTIONS = (
 )
 
 
+COMMAND = CommandLine("run", f"{USAGE}\n       {USAGE_OF_OTHERS}", "Run a program and record a trace of it.", DETAILS, OPTIONS,
+                      ends=("-m", "-c"))  # the rest is the program's, as with python
+
+
 # ---- understanding ----
-
-
-def _find(word):
-    for option in OPTIONS:
-        if word == "--" + option.name or (option.letter and word == "-" + option.letter):
-            return option
-    near = difflib.get_close_matches(word, ["--" + option.name for option in OPTIONS], 1)
-    raise Misuse(f"unknown option '{word}'", *([f"did you mean '{near[0]}'?"] if near else []))
-
-
-def _value(option, text):
-    try:
-        return option.parse(text) if option.parse else text
-    except ValueError as error:
-        raise Misuse(f"option '--{option.name}': '{text}' is not {error}") from None
 
 
 def parse(words):
     """(settings by option's name, the words for Python, or None where "--" says that they are for another program);
     Misuse."""
-    given, rest = {}, list(words)
-    while rest and rest[0].startswith("-") and rest[0] not in ("-", "--"):
-        word = rest.pop(0)
-        if word[:2] in ("-m", "-c"):  # the rest is the program's, as with python
-            if word in ("-m", "-c") and not rest:
-                raise Misuse(f"option '{word}' needs {'a module' if word == '-m' else 'code'}")
-            return given, [word, *rest]
-        name, equals, text = word.partition("=") if word.startswith("--") else (word[:2], word[2:], word[2:])
-        option = _find(name)
-        if option.value is None:
-            if equals:
-                raise Misuse(f"option '{name}' takes no value, got '{text}'")
-            given[option.name] = True
-            continue
-        if not equals:
-            if not rest:
-                raise Misuse(f"option '{name}' needs a value, {option.value}")
-            text = rest.pop(0)
-        given[option.name] = _value(option, text)
+    given, rest = COMMAND.parse(words)
+    if rest in (["-m"], ["-c"]):
+        raise COMMAND.misuse(f"option '{rest[0]}' needs {'a module' if rest[0] == '-m' else 'code'}")
     return given, None if rest[:1] == ["--"] else rest
 
 
@@ -142,11 +102,11 @@ def _schedule(given):
     steps = [name for name in ("wait", "warmup", "active", "repeat") if name in given]
     seconds = [name for name in ("delay", "duration") if name in given]
     if steps and seconds:
-        raise Misuse(f"--{steps[0]} counts steps and --{seconds[0]} seconds: only one of them can be used")
+        raise COMMAND.misuse(f"--{steps[0]} counts steps and --{seconds[0]} seconds: only one of them can be used")
     if not steps:
         return None
     if "active" not in given:
-        raise Misuse(f"--{steps[0]} needs --active, the number of steps to record")
+        raise COMMAND.misuse(f"--{steps[0]} needs --active, the number of steps to record")
     return [given.get(name, 0) for name in ("wait", "warmup", "active", "repeat")]
 
 
@@ -178,7 +138,7 @@ def _output(given, program):
         try:
             _mtprof.export_format(path)
         except ValueError:
-            raise Misuse(f"option '--output': the ending of '{path}' is none of a trace",
+            raise COMMAND.misuse(f"option '--output': the ending of '{path}' is none of a trace",
                          ".mtt, .json, .json.gz, .pftrace and those that 'man mtprof' lists under export") from None
     if not os.path.isdir(folder):
         raise Failure(f"{folder}: no such folder")
@@ -198,7 +158,7 @@ def _check_python():
     flags = sys.flags
     for name, on in (("-I", flags.isolated), ("-E", flags.ignore_environment), ("-S", flags.no_site)):
         if on:
-            raise Misuse(f"Python's option {name} keeps the profiler from starting", "run it without that option")
+            raise COMMAND.misuse(f"Python's option {name} keeps the profiler from starting", "run it without that option")
 
 
 def _python_options():
@@ -231,7 +191,7 @@ def environment(settings):
 def _run(words):
     given, program = parse(words)
     if given.get("help"):
-        print_help()
+        COMMAND.print_help()
         return 0
     if program is None:  # the command does that itself
         from mtprof.__main__ import become_command
@@ -240,7 +200,7 @@ def _run(words):
     if as_torch:  # what it would run, recorded and in torch's place
         program = program[2:]
     if not program:
-        raise Misuse("a script, -m MODULE or -c CODE is needed", f"usage: {USAGE}")
+        raise COMMAND.misuse("a script, -m MODULE or -c CODE is needed", f"usage: {USAGE}")
     _check_python()
     _schedule(given)
     return _become(program, {"record": _settings(given, program), "as_torch": as_torch})
@@ -261,7 +221,7 @@ def run_as_torch(words):
         return 0
     try:
         if not words or (words[0].startswith("-") and words[0] != "-" and words[0][:2] not in ("-m", "-c")):
-            raise Misuse("a script, -m MODULE or -c CODE is needed", f"usage: {usage}")
+            raise COMMAND.misuse("a script, -m MODULE or -c CODE is needed", f"usage: {usage}")
         _check_python()
         return _become(words, {"as_torch": True})
     except Misuse as error:
@@ -276,7 +236,7 @@ def main(words=None):
     """Runs a program under the profiler: does not return, unless with an exit status for what went wrong."""
     words = sys.argv[1:] if words is None else words
     if words[:1] == ["__complete"]:
-        complete(words[1:])
+        COMMAND.complete(words[1:])
         return 0
     try:
         return _run(words)
@@ -286,47 +246,6 @@ def main(words=None):
     except (Failure, OSError) as error:
         print(f"mtprof: run: {error}", file=sys.stderr)
         return 1
-
-
-# ---- telling ----
-
-
-def print_help():
-    """The options, in the layout of the command's other helps."""
-    print(f"usage: {USAGE}\n       {USAGE_OF_OTHERS}\n\nRun a program and record a trace of it.\n")
-    for option in OPTIONS:
-        letter = f"-{option.letter}," if option.letter else "   "
-        name = f"  {letter} --{option.name} {option.value or ''}".rstrip()
-        text = textwrap.wrap(option.help, 80 - 27, break_on_hyphens=False)
-        if len(name) >= 26:
-            print(name)
-            name = ""
-        print(f"{name:27}{text[0]}")
-        for line in text[1:]:
-            print(" " * 27 + line)
-    for paragraph in DETAILS.split("\n\n"):
-        print("\n" + textwrap.fill(paragraph, 80))
-
-
-def complete(words):
-    """Words that may come next, a line each, with a tab and what they mean; ":files" for files."""
-    current = words[-1] if words else ""
-    before = words[-2] if len(words) > 1 else ""
-    try:
-        _, program = parse(words[:-1])
-    except Misuse:
-        program = []  # an option waits for its value
-    program = ["--"] if program is None else program
-    waiting = [o for o in OPTIONS if o.value and before in ("--" + o.name, f"-{o.letter}")]
-    if waiting and not program:
-        if waiting[0].value in ("FILE", "FOLDER"):
-            print(":files")
-    elif current.startswith("-") and not program:
-        for option in OPTIONS:
-            if ("--" + option.name).startswith(current):
-                print(f"--{option.name}\t{option.help}")
-    else:
-        print(":files")
 
 
 if __name__ == "__main__":
