@@ -5,6 +5,8 @@
 #include "base/alloc.h"
 #include "support/cupti_case.h"
 
+#include <mtprof/export.h>
+#include <mtprof/model.h>
 #include <mtprof/op.h>
 
 #ifdef __x86_64__
@@ -99,6 +101,59 @@ TEST(replayed_work_tells_who_captured_it)
     CHECK_EQ_U64(get_info().replayed, 4);
     CHECK_EQ_U64(get_info().replayed_unknown, 1);
     tv_free(v);
+}
+
+typedef struct memory_text {
+    char *text;
+    size_t used, room;
+} memory_text;
+
+static int keep_text(void *context, const void *bytes, size_t length)
+{
+    memory_text *to = context;
+    if (length > to->room - to->used) {
+        return -1;
+    }
+    memcpy(to->text + to->used, bytes, length);
+    to->used += length;
+    return 0;
+}
+
+/* As a user sees it: in the model's metadata, and in a Chrome trace. */
+TEST(results_show_who_captured)
+{
+    attach();
+    mtprof_session *s = tv_start(WANTS);
+    begin_capture();
+    capture(&add_site, "net.first", 10);
+    end_capture();
+    replay("node", 10);
+    REQUIRE_OK(mtprof_session_stop(s));
+    mtprof_model *model = NULL;
+    REQUIRE_OK(mtprof_model_from_session(s, NULL, &model));
+    mtprof_column metadata, names;
+    REQUIRE_OK(mtprof_model_get_column(model, MTPROF_COLUMN_METADATA, &metadata));
+    REQUIRE_OK(mtprof_model_get_column(model, MTPROF_COLUMN_NAME, &names));
+    bool op = false, module = false;
+    for (uint64_t i = 0; i < names.count; i++) {
+        mtprof_metadatum item;
+        uint32_t of = ((const uint32_t *)metadata.data)[i];
+        for (uint32_t m = 0; of != 0 && mtprof_model_event_metadata(model, of, m, &item); m++) {
+            op = op || (strcmp(item.key.bytes, "captured op") == 0 &&
+                        strcmp(item.text.bytes, "aten::add") == 0);
+            module = module || (strcmp(item.key.bytes, "captured module") == 0 &&
+                                strcmp(item.text.bytes, "net.first") == 0);
+        }
+    }
+    CHECK(op && module);
+    static char text[1 << 16];
+    memory_text written = {text, 0, sizeof text - 1};
+    mtprof_output output = {.struct_size = sizeof output, .context = &written, .write = keep_text};
+    REQUIRE_OK(mtprof_export_to(model, MTPROF_EXPORT_CHROME, &output, NULL));
+    CHECK(strstr(text, "\"captured op\":\"aten::add\"") != NULL);
+    CHECK(strstr(text, "\"captured module\":\"net.first\"") != NULL);
+    mtprof_model_free(model);
+    mtprof_session_close(s);
 }
 
 TEST(copies_and_sets_of_graphs_are_told_as_well)
