@@ -54,6 +54,12 @@ class Wheel(unittest.TestCase):
                 self.assertIn("program.py(2): f", {event.name for event in mtprof.load(path).events()})
                 os.unlink(path)
 
+    def test_any_program_is_run(self):
+        for command in (["mtprof", "run"], ["mtprof-run"], [sys.executable, "-m", "mtprof", "run"]):
+            done = subprocess.run([*command, "--", "sh", "-c", "exit 3"], capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 3, done.stderr)
+            self.assertIn("nothing recorded", done.stderr)
+
     def test_the_command_is_the_same_version(self):
         said = subprocess.run(["mtprof", "--version"], capture_output=True, text=True, check=True).stdout
         self.assertEqual(said.split()[-1], torch.__version__.split("+")[0])

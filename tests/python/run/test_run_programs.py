@@ -118,6 +118,15 @@ class Exits(RunTest):
                    "os.write(1, b'kept')\nos._exit(5)\n")
         self.assertEqual(self.run_both("script.py", whole=False)[:2], (5, "kept"))
 
+    def test_what_the_program_reports_to_nvtx_is_asked_for(self):
+        self.write("script.py", "import ctypes, os\nname = 'NVTX_INJECTION64_PATH'\nget = ctypes.CDLL(None).getenv\n"
+                   "get.restype = ctypes.c_char_p\npath = get(name.encode()) or b''\n"
+                   "print(os.path.basename(path.decode()), os.path.exists(path), os.environ.get(name))\n")
+        ours = {k: v for k, v in os.environ.items() if k != "NVTX_INJECTION64_PATH"}
+        self.assertEqual(self.run_mtprof("script.py", env=ours)[:2], (0, "libmtprof_nvtx.so True None\n"))
+        theirs = {**ours, "NVTX_INJECTION64_PATH": "/opt/other.so"}
+        self.assertEqual(self.run_mtprof("script.py", env=theirs)[:2], (0, "other.so False /opt/other.so\n"))
+
     def test_another_program_takes_over(self):
         self.write("script.py", "import os, sys\n"
                    "os.execv(sys.executable, [sys.executable, '-c', 'import os, sys; "
