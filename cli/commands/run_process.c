@@ -98,8 +98,10 @@ enum {
 
 /* From here until the program has ended, this process outlives what ends it. Signals that it was
  * started with as ignored stay so: nohup. */
-static void begin_passing(struct sigaction before[PASSED_ON])
+static void begin_passing(struct sigaction before[PASSED_ON + 1])
 {
+    struct sigaction usual = {.sa_handler = SIG_DFL}; /* where it is ignored no status is told */
+    (void)sigaction(SIGCHLD, &usual, &before[PASSED_ON]);
     for (size_t i = 0; i < PASSED_ON; i++) {
         struct sigaction action = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO | SA_RESTART};
         (void)sigemptyset(&action.sa_mask);
@@ -110,8 +112,9 @@ static void begin_passing(struct sigaction before[PASSED_ON])
     }
 }
 
-static void end_passing(const struct sigaction before[PASSED_ON])
+static void end_passing(const struct sigaction before[PASSED_ON + 1])
 {
+    (void)sigaction(SIGCHLD, &before[PASSED_ON], NULL);
     for (size_t i = 0; i < PASSED_ON; i++) {
         (void)sigaction(passed_on[i], &before[i], NULL);
     }
@@ -144,7 +147,7 @@ static int become(const run_program *p)
 
 int run_and_wait(const run_program *program, pid_t *pid, int *status)
 {
-    struct sigaction before[PASSED_ON];
+    struct sigaction before[PASSED_ON + 1];
     sigset_t all, mask;
     int told[2], error = 0;
     if (pipe2(told, O_CLOEXEC) != 0) {

@@ -163,6 +163,13 @@ class Run(unittest.TestCase):
                            **environment)
         self.assertEqual(done.stdout, "-c")
 
+    def test_ignored_signals_stay_ignored(self):
+        for number in (signal.SIGCHLD, signal.SIGHUP):
+            done = subprocess.run([MTPROF, "run", "-q", "--", sys.executable, "-c", "import signal, sys\n"
+                                   f"sys.exit(3 + (signal.getsignal({int(number)}) is signal.SIG_IGN))"], check=False,
+                                  preexec_fn=lambda n=number: signal.signal(n, signal.SIG_IGN))
+            self.assertEqual(done.returncode, 4)
+
     def test_signals_are_passed_on(self):
         script = "trap 'echo got; exit 4' TERM; echo ready; while :; do sleep 0.02; done"
         with subprocess.Popen([MTPROF, "run", "--", "sh", "-c", script], stdout=subprocess.PIPE,
