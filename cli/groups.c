@@ -12,7 +12,7 @@
 #include <string.h>
 
 const char *const cli_group_names[] = {"shapes", "stack:5", "overload", "module",
-                                       "step",   "thread",  NULL};
+                                       "step",   "thread",  "capture",  NULL};
 
 static const struct {
     const char *name;
@@ -20,7 +20,7 @@ static const struct {
 } group_bits[] = {
     {"shapes", MTPROF_GROUP_SHAPES}, {"overload", MTPROF_GROUP_OVERLOAD},
     {"module", MTPROF_GROUP_MODULE}, {"step", MTPROF_GROUP_STEP},
-    {"thread", MTPROF_GROUP_THREAD},
+    {"thread", MTPROF_GROUP_THREAD}, {"capture", MTPROF_GROUP_CAPTURE},
 };
 
 static bool parse_group(cli_groups *groups, const char *word, cli_refusal *why)
@@ -37,7 +37,8 @@ static bool parse_group(cli_groups *groups, const char *word, cli_refusal *why)
         return true;
     }
     (void)snprintf(why->text, sizeof why->text,
-                   "expected shapes, stack:N (1 to 1000 frames), overload, module, step or thread");
+                   "expected shapes, stack:N (1 to 1000 frames), overload, module, step, thread "
+                   "or capture");
     return false;
 }
 

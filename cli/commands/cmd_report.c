@@ -59,7 +59,7 @@ static const cli_option options[] = {
      .choices = cli_group_names,
      .parse = cli_parse_groups,
      .help = "also tell rows apart by these, separated by commas: shapes, stack:N, overload, "
-             "module, step, thread",
+             "module, step, thread; capture: work of CUDA graphs by the op that captured it",
      .offset = AT(groups)},
     {.name = "top-level",
      .letter = 't',

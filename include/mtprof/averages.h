@@ -29,7 +29,10 @@ enum mtprof_group {
     MTPROF_GROUP_OVERLOAD = 1 << 1,
     MTPROF_GROUP_MODULE = 1 << 2,
     MTPROF_GROUP_STEP = 1 << 3,
-    MTPROF_GROUP_THREAD = 1 << 4
+    MTPROF_GROUP_THREAD = 1 << 4,
+    /** Work of a CUDA graph that tells who captured it ("captured op" of its metadata) has the row
+     * of that op's work on the device, in place of one by the kernel's name. */
+    MTPROF_GROUP_CAPTURE = 1 << 5
 };
 
 /** Whether calls of functions (MTPROF_EVENT_KIND_FUNCTION) get rows, too. */

@@ -18,6 +18,7 @@ set(MTPROF_SOURCES
     src/base/shared_object.c
     src/base/text_writer.c
     src/mtprof/analyze/averages/averages.c
+    src/mtprof/analyze/averages/averages_captured.c
     src/mtprof/analyze/averages/averages_filter.c
     src/mtprof/analyze/averages/averages_given.c
     src/mtprof/analyze/averages/averages_group.c

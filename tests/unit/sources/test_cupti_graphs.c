@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "support/cupti_case.h"
 
+#include <mtprof/averages.h>
 #include <mtprof/export.h>
 #include <mtprof/model.h>
 #include <mtprof/op.h>
@@ -152,6 +153,22 @@ TEST(results_show_who_captured)
     REQUIRE_OK(mtprof_export_to(model, MTPROF_EXPORT_CHROME, &output, NULL));
     CHECK(strstr(text, "\"captured op\":\"aten::add\"") != NULL);
     CHECK(strstr(text, "\"captured module\":\"net.first\"") != NULL);
+    for (int captured = 0; captured < 2; captured++) {
+        mtprof_averages_options options = {.struct_size = sizeof options,
+                                           .group = captured ? MTPROF_GROUP_CAPTURE : 0};
+        mtprof_averages *rows = NULL;
+        REQUIRE_OK(mtprof_averages_new(model, &options, &rows));
+        uint64_t by_kernel = 0, by_op = 0;
+        for (uint32_t i = 0; i < mtprof_averages_count(rows); i++) {
+            mtprof_row row = {.struct_size = sizeof row};
+            REQUIRE_OK(mtprof_averages_get_row(rows, i, &row));
+            by_kernel += strcmp(row.key.bytes, "node") == 0 ? row.count : 0;
+            by_op += row.device != 0 && strcmp(row.key.bytes, "aten::add") == 0 ? row.count : 0;
+        }
+        CHECK_EQ_U64(by_kernel, captured ? 0 : 1);
+        CHECK_EQ_U64(by_op, captured ? 1 : 0);
+        mtprof_averages_free(rows);
+    }
     mtprof_model_free(model);
     mtprof_session_close(s);
 }

@@ -396,7 +396,7 @@ int mtprof__grouper_run(mtprof__grouper *grouper)
 static int check_options(const mtprof_averages_options *options)
 {
     const uint32_t known = MTPROF_GROUP_SHAPES | MTPROF_GROUP_OVERLOAD | MTPROF_GROUP_MODULE |
-                           MTPROF_GROUP_STEP | MTPROF_GROUP_THREAD;
+                           MTPROF_GROUP_STEP | MTPROF_GROUP_THREAD | MTPROF_GROUP_CAPTURE;
     if ((options->group & ~known) != 0) {
         return mtb_fail(MTPROF_EINVAL, "averages: group is 0x%x, known are 0x%x",
                         (unsigned)options->group, (unsigned)known);
@@ -450,6 +450,7 @@ int mtprof__grouper_init(mtprof__grouper *grouper, mtprof_model *model,
         }
     }
     MT_TRY(get_columns(model, &grouper->columns));
+    MT_TRY(mtprof__use_captured_names(grouper));
     choose_functions(grouper);
     make_classes(grouper);
     MT_TRY(mtprof__filter_init(grouper));
@@ -469,6 +470,7 @@ int mtprof__grouper_init(mtprof__grouper *grouper, mtprof_model *model,
 void mtprof__grouper_fini(mtprof__grouper *grouper)
 {
     mtb_free(grouper->slots);
+    mtb_free(grouper->own_names);
     mtb_free(grouper->bases);
     mtb_idmap_reset(&grouper->base_map);
     mtb_free(grouper->track_passes);

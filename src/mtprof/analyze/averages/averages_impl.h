@@ -96,6 +96,7 @@ typedef struct mtprof__grouper {
     uint16_t class_of[MTPROF__KINDS][MTPROF__DEVICES];
     mtprof__event_class classes[MTPROF__CLASSES];
     uint32_t n_classes, n_names;
+    uint32_t *own_names; /* columns.name with MTPROF_GROUP_CAPTURE; NULL: the model's */
     uint32_t *slots; /* [name][class]: base, or UINT32_MAX: not seen. NULL: it would be too large */
 
     mtprof__base *bases;
@@ -201,6 +202,10 @@ void mtprof__averages_fill(const mtprof_averages *averages, uint32_t row, mtprof
 
 /* Sorts times, smallest first, in place. */
 void mtprof__sort_times(int64_t *times, size_t n);
+
+/* With MTPROF_GROUP_CAPTURE: work of graphs gets the names of the ops that captured it. ENOMEM, and
+ * as mtprof_model_get_column(). */
+int mtprof__use_captured_names(mtprof__grouper *grouper);
 
 /* The largest number of a column. */
 MT_INLINE uint32_t mtprof__largest(const uint32_t *column, size_t n)
