@@ -39,7 +39,7 @@ mt_torch_test(test_view_ops unit/mindtorch/ops/test_view_ops.c)
 
 # ---- autograd ----
 foreach(name IN ITEMS test_autograd test_autograd_faults test_autograd_views test_backward_engine test_custom_function
-                        test_grad_hooks test_graph_modes)
+                        test_grad_hooks test_graph_modes test_saved_tensors)
   mt_torch_test(${name} unit/mindtorch/autograd/${name}.c)
 endforeach()
 mt_torch_test(test_opgen_formulas unit/mindtorch/autograd/test_opgen_formulas.c)

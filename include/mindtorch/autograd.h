@@ -123,6 +123,27 @@ typedef void mt_hook_visit_fn(void *argument, void *context, void (*free_context
 /** Shows the hooks of a node that no tensor holds; see mt_tensor_owns_hooks(). */
 MT_API void mt_node_visit_hooks(const mt_node *node, mt_hook_visit_fn *visit, void *argument);
 
+/** In hooks of nodes: gradients of the results (`grads`, n of them) before the node uses them, NULL
+ * where there is none. Entries may be replaced: release the old one. */
+typedef int mt_node_prehook_fn(void *context, mt_tensor **grads, size_t n);
+
+/** The same after the node has run: gradients of its inputs, which may be replaced, and those that
+ * it used. A node that accumulates has no inputs. */
+typedef int mt_node_hook_fn(void *context, mt_tensor **grads_in, size_t n_in,
+                            mt_tensor *const *grads, size_t n);
+
+/** Hooks of a node run in the order in which they were added, at every backward through it. */
+MT_API mt_status mt_node_add_prehook(mt_node *node, mt_node_prehook_fn *hook, void *context,
+                                     void (*free_context)(void *), mt_hook_handle *handle);
+MT_API mt_status mt_node_add_hook(mt_node *node, mt_node_hook_fn *hook, void *context,
+                                  void (*free_context)(void *), mt_hook_handle *handle);
+MT_API void mt_node_remove_hook(mt_node *node, mt_hook_handle handle);
+
+/** A pointer of the host language's that lives as long as the node; NULL: there is none. It is set
+ * once. */
+MT_API void *mt_node_note(const mt_node *node);
+MT_API mt_status mt_node_set_note(mt_node *node, void *note, void (*free_note)(void *));
+
 /** Removes a hook of either sort; an unknown handle is ignored. */
 MT_API void mt_tensor_remove_hook(mt_tensor *tensor, mt_hook_handle handle);
 
@@ -132,7 +153,10 @@ MT_API void mt_tensor_remove_hook(mt_tensor *tensor, mt_hook_handle handle);
 MT_API bool mt_tensor_owns_hooks(const mt_tensor *tensor);
 
 MT_API mt_node *mt_tensor_grad_fn(const mt_tensor *tensor); /**< NULL for leaves */
-MT_API const char *mt_node_name(const mt_node *node);       /**< "MulBackward0" */
+/** Where the gradient of the tensor goes: a new reference to the node, and which of its results; a
+ * leaf has the node that accumulates. MT_ERUNTIME if it requires none. */
+MT_API mt_status mt_tensor_get_gradient_edge(mt_tensor *tensor, mt_node **node, uint32_t *output);
+MT_API const char *mt_node_name(const mt_node *node); /**< "MulBackward0" */
 MT_API uint64_t mt_node_sequence(const mt_node *node);
 /** The number that the next node made on this thread gets. */
 MT_API uint64_t mt_next_sequence(void);
@@ -146,6 +170,59 @@ MT_API mt_node *mt_node_retain(mt_node *node);
 MT_API void mt_node_release(mt_node *node); /**< accepts NULL */
 /** References to the node: of tensors, of other nodes' edges and of callers. */
 MT_API uint32_t mt_node_use_count(const mt_node *node);
+
+/* ---- saved tensors --------------------------------------------------------------------------- */
+
+/** What a pack function made of a tensor: the first member of a struct of its own. */
+typedef struct mt_packed mt_packed;
+struct mt_packed {
+    /** One reference in *out. May be called several times, on any thread, at once. */
+    int (*unpack)(mt_packed *packed, mt_tensor **out);
+    void (*free)(mt_packed *packed); /**< when no graph needs it any more */
+};
+
+/** Called with each tensor that a node saves, grad mode off. It must not change the tensor. */
+typedef int mt_pack_fn(void *context, mt_tensor *tensor, mt_packed **out);
+
+/** Sets the pack function of this thread; NULL: tensors are saved as they are, as at first. */
+MT_API void mt_set_pack(mt_pack_fn *pack, void *context);
+
+enum {
+    MT_SAVED_NAME = 64
+};
+
+/** The name of the saved value `index` of an op's node ("self", "dim", "result"); false: there are
+ * not so many. */
+MT_API bool mt_node_saved_name(const mt_node *node, uint32_t index, char name[MT_SAVED_NAME]);
+
+/**
+ * A saved value by its name: a tensor, given to the caller (mt_value_clear); NONE where this call
+ * did not save it; numbers, and lists that the node owns. MT_EINDEX: no such name. MT_ERUNTIME: it
+ * was released, or changed in place.
+ */
+MT_API mt_status mt_node_get_saved(mt_node *node, const char *name, mt_value *out);
+
+/* ---- anomaly detection ----------------------------------------------------------------------- */
+
+/** Called on the thread that makes a node, or runs it. */
+typedef void mt_anomaly_fn(mt_node *node);
+
+/**
+ * For all threads: while it is on, each new node is shown to `made`, each node whose derivative
+ * fails to `failed`, before the error is returned. With check_nan a derivative that gives NaN fails
+ * too; that reads the gradients, so it waits for devices. The functions may be NULL.
+ */
+MT_API void mt_set_anomaly(bool on, bool check_nan, mt_anomaly_fn *made, mt_anomaly_fn *failed);
+MT_API bool mt_anomaly_enabled(void);
+MT_API bool mt_anomaly_checks_nan(void);
+
+/** The number of the backward that runs on this thread, 0: none does. In its hooks: whether it runs
+ * a node, or has run it. */
+MT_API uint64_t mt_current_run(void);
+MT_API bool mt_current_run_reaches(const mt_node *node);
+
+/** The node that runs on this thread, borrowed; NULL: none does. */
+MT_API mt_node *mt_current_node(void);
 
 /* ---- functions of the user's own ------------------------------------------------------------- */
 
@@ -172,6 +249,13 @@ MT_API mt_status mt_function_apply(const mt_function *function, void *context,
 
 /** In forward: keeps an input, an output or anything else for backward, numbered from 0. */
 MT_API mt_status mt_function_save(mt_function_call *call, mt_tensor *tensor);
+
+/** In forward: an input that it has changed, and gives as an output. The input itself then belongs
+ * to the graph. MT_ENOTSUP for views. */
+MT_API mt_status mt_function_mark_dirty(mt_function_call *call, mt_tensor *tensor);
+
+/** The context and the call of a node made by mt_function_apply(); NULL for others. */
+MT_API void *mt_node_function_context(const mt_node *node, mt_function_call **call);
 
 /** In backward: a new reference to a saved tensor. MT_ERUNTIME if it was changed in place. */
 MT_API mt_status mt_function_get_saved(mt_function_call *call, size_t index, mt_tensor **out);

@@ -55,7 +55,9 @@ set(MT_PY_TENSOR_SOURCES
     python/ext/tensors/autograd/function_context.c
     python/ext/tensors/autograd/function_keeper.c
     python/ext/tensors/autograd/function_trace.c
+    python/ext/tensors/autograd/node_hooks.c
     python/ext/tensors/autograd/node_object.c
+    python/ext/tensors/autograd/saved_hooks.c
     python/ext/tensors/data/data_rows.c
     python/ext/tensors/data/element_codec.c
     python/ext/tensors/data/tensor_data.c

@@ -56,6 +56,7 @@ _publish()
 
 from ._tensor import asarray  # noqa: E402 the module puts Python's methods on Tensor
 from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402
+from ._C import is_anomaly_check_nan_enabled, is_anomaly_enabled  # noqa: E402
 from .autograd.grad_mode import is_inference_mode_enabled  # noqa: E402
 
 _PACKAGES = frozenset("""

@@ -60,6 +60,41 @@ def _register_post_accumulate_grad_hook(self, hook):
     return _hook_handle(self, *_C._add_accumulate_hook(self, hook))
 
 
+# ---- hooks of nodes ----
+
+
+class _NodeHookHandle:
+    """Takes a node's hook away; it holds the node."""
+
+    def __init__(self, node, hook, before):
+        self.node = node
+        self.id = _C._add_node_hook(node, hook, before)
+
+    def remove(self):
+        """Takes the hook away; a second call does nothing."""
+        _C._remove_node_hook(self.node, self.id)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, type, value, traceback):
+        self.remove()
+
+
+def _node_register_hook(self, fn):
+    """fn(grad_inputs, grad_outputs) after the node has run; a tuple that it returns replaces grad_inputs."""
+    return _NodeHookHandle(self, fn, False)
+
+
+def _node_register_prehook(self, fn):
+    """fn(grad_outputs) before the node runs; a tuple that it returns replaces them."""
+    return _NodeHookHandle(self, fn, True)
+
+
+_C._Node.register_hook = _node_register_hook
+_C._Node.register_prehook = _node_register_prehook
+
+
 # ---- printing ----
 
 

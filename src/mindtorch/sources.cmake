@@ -121,12 +121,14 @@ set(MINDTORCH_SOURCES
     src/mindtorch/autograd/formulas/derive_view.c
     src/mindtorch/autograd/formulas/formula.c
     src/mindtorch/autograd/formulas/slices.c
+    src/mindtorch/autograd/graph/anomaly.c
     src/mindtorch/autograd/graph/function.c
     src/mindtorch/autograd/graph/hooks.c
     src/mindtorch/autograd/graph/meta.c
     src/mindtorch/autograd/graph/node.c
     src/mindtorch/autograd/graph/node_names.c
     src/mindtorch/autograd/graph/record_node.c
+    src/mindtorch/autograd/graph/saved_tensors.c
     src/mindtorch/autograd/graph/views.c
     # optim
     src/mindtorch/optim/clip_grad_norm.c

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.autograd: gradients of tensors, and functions whose gradient the user writes."""
 from .. import _C
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
 from .grad_mode import (enable_grad, inference_mode, is_inference_mode_enabled, no_grad,  # noqa: F401
                         set_grad_enabled)
 
 __all__ = ["Function", "Variable", "backward", "grad", "gradcheck", "gradgradcheck", "no_grad",
-           "enable_grad", "set_grad_enabled", "inference_mode", "function", "functional", "grad_mode", "graph",
-           "profiler", "profiler_util"]
+           "enable_grad", "set_grad_enabled", "inference_mode", "detect_anomaly", "set_detect_anomaly", "anomaly_mode",
+           "function", "functional", "grad_mode", "graph", "profiler", "profiler_util"]
 
 _Tensor = _C.Tensor
 

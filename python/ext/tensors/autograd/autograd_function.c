@@ -177,6 +177,12 @@ static int hand_over(void *context, mt_function_call *call, mt_tensor *const *Py
     for (size_t i = 0; i < n_outputs; i++) {
         outputs[i] = mt_tensor_retain(ctx->made[i]);
     }
+    for (Py_ssize_t i = 0; ctx->dirty != NULL && i < PyTuple_GET_SIZE(ctx->dirty); i++) {
+        int status = mt_function_mark_dirty(call, tensor_of(PyTuple_GET_ITEM(ctx->dirty, i)));
+        if (status != MT_OK) {
+            return status;
+        }
+    }
     return MT_OK;
 }
 
@@ -379,11 +385,20 @@ static PyObject *apply_graph(const applying *a, PyObject *outputs)
     return result;
 }
 
+/* Without a graph the versions alone tell that inputs were changed. */
+static void raise_versions(const function_context *ctx)
+{
+    for (Py_ssize_t i = 0; ctx->dirty != NULL && i < PyTuple_GET_SIZE(ctx->dirty); i++) {
+        mt_tensor_raise_version(tensor_of(PyTuple_GET_ITEM(ctx->dirty, i)));
+    }
+}
+
 /* What apply() gives: the outputs as forward gave them, tied to a node where one is needed. */
 static PyObject *finish(const applying *a, PyObject *outputs)
 {
     bool single = tensor_check(outputs);
     if (!a->any_needs || (!single && !PyTuple_Check(outputs))) {
+        raise_versions(a->ctx);
         return outputs;
     }
     PyObject *all = single ? PyTuple_Pack(1, outputs) : Py_NewRef(outputs);
@@ -438,6 +453,7 @@ static PyObject *function_apply(PyObject *Py_UNUSED(module), PyObject *given)
     PyObject *result = apply_all(&a);
     Py_CLEAR(a.ctx->to_save); /* FC1 */
     Py_CLEAR(a.ctx->non_differentiable);
+    Py_CLEAR(a.ctx->dirty);
     PyMem_Free(a.inputs);
     Py_DECREF(object);
     return result;

@@ -368,6 +368,8 @@ static void visit_context(void *argument, void *context, void (*free_it)(void *)
     hook_visit *v = argument;
     if (free_it == free_context && v->failed == 0) {
         v->failed = v->visit((PyObject *)((hook_context *)context)->hooks, v->arg);
+    } else if (free_it == late_object_free && v->failed == 0) { /* hooks of the node, its note */
+        v->failed = v->visit(((late_object *)context)->object, v->arg);
     }
 }
 

@@ -27,6 +27,7 @@ static int context_traverse(PyObject *self, visitproc visit, void *arg)
     Py_VISIT(ctx->dict);
     Py_VISIT(ctx->to_save);
     Py_VISIT(ctx->non_differentiable);
+    Py_VISIT(ctx->dirty);
     Py_VISIT(ctx->needs_input_grad);
     return 0;
 }
@@ -37,6 +38,7 @@ static int context_clear(PyObject *self)
     Py_CLEAR(ctx->dict);
     Py_CLEAR(ctx->to_save);
     Py_CLEAR(ctx->non_differentiable);
+    Py_CLEAR(ctx->dirty);
     Py_CLEAR(ctx->needs_input_grad);
     return 0;
 }
@@ -122,11 +124,19 @@ static PyObject *mark_non_differentiable(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *mark_dirty(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(args))
+static PyObject *mark_dirty(PyObject *self, PyObject *args)
 {
-    PyErr_SetString(PyExc_NotImplementedError,
-                    "mark_dirty(): functions that change their inputs are not supported");
-    return NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) {
+        PyObject *item = PyTuple_GET_ITEM(args, i);
+        if (!tensor_check(item)) {
+            return PyErr_Format(PyExc_TypeError,
+                                "mark_dirty can only mark variables, but argument %zd is of type "
+                                "%.100s",
+                                i, Py_TYPE(item)->tp_name);
+        }
+    }
+    Py_XSETREF(((function_context *)self)->dirty, Py_NewRef(args));
+    Py_RETURN_NONE;
 }
 
 static PyObject *set_materialize_grads(PyObject *self, PyObject *value)
@@ -169,7 +179,7 @@ static PyMethodDef context_methods[] = {
     {"mark_non_differentiable", mark_non_differentiable, METH_VARARGS,
      "mark_non_differentiable($self, /, *outputs)\n--\n\nNames outputs that have no gradient."},
     {"mark_dirty", mark_dirty, METH_VARARGS,
-     "mark_dirty($self, /, *tensors)\n--\n\nNot supported: raises NotImplementedError."},
+     "mark_dirty($self, /, *tensors)\n--\n\nNames inputs that forward has changed, and returns."},
     {"set_materialize_grads", set_materialize_grads, METH_O,
      "set_materialize_grads($self, value, /)\n--\n\nFalse: gradients that nobody computed arrive as None."},
     {"name", get_name, METH_NOARGS, "name($self, /)\n--\n\nThe name of the node."},

@@ -32,6 +32,7 @@ typedef struct function_context {
     PyObject *weak;
     PyObject *to_save;            /* a tuple, while forward runs; NULL: nothing */
     PyObject *non_differentiable; /* the same */
+    PyObject *dirty;              /* the same: inputs that forward has changed */
     PyObject *needs_input_grad;   /* a tuple of bools */
     mt_function_call *call;       /* FC2 */
     uint32_t running;             /* backwards that run now */

@@ -6,7 +6,9 @@
  *   NOB1  A node has at most one object at a time: `objects` maps its address to it, without a
  *         reference. The object holds the node, so the address is not reused meanwhile.
  */
+#include "tensors/autograd/function_context.h"
 #include "tensors/autograd/node_parts.h"
+#include "tensors/interop/late_release.h"
 
 #include <string.h>
 
@@ -17,7 +19,6 @@ enum {
 typedef struct node_object {
     PyObject_HEAD mt_node *node; /* one reference */
     PyObject *address;           /* of the node, its key in `objects`; NULL: it is not there */
-    PyObject *metadata;          /* a dict, or NULL until it is asked for */
 } node_object;
 
 static PyObject *objects; /* NOB1: address -> object as a number */
@@ -70,7 +71,6 @@ static void node_dealloc(PyObject *self)
     if (object->node != NULL) {
         mt_node_release(object->node); /* frees what it saved: a Function's ctx runs Python */
     }
-    Py_CLEAR(object->metadata);
     PyObject_GC_Del(self);
     Py_DECREF(type);
 }
@@ -79,17 +79,15 @@ static int node_traverse(PyObject *self, visitproc visit, void *arg)
 {
     node_object *object = (node_object *)self;
     Py_VISIT(Py_TYPE(self));
-    Py_VISIT(object->metadata);
     if (object->node != NULL && mt_node_use_count(object->node) == 1) {
         return hooks_visit_node(object->node, visit, arg); /* nothing else holds them */
     }
     return 0;
 }
 
-static int node_clear(PyObject *self)
+mt_node *node_of(PyObject *object)
 {
-    Py_CLEAR(((node_object *)self)->metadata);
-    return 0;
+    return ((node_object *)object)->node;
 }
 
 /* "AccumulateGrad" of "torch::autograd::AccumulateGrad". */
@@ -147,15 +145,131 @@ static PyObject *node_variable(PyObject *self, void *Py_UNUSED(ignored))
 
 static PyObject *node_metadata(PyObject *self, void *Py_UNUSED(ignored))
 {
-    node_object *object = (node_object *)self;
-    if (object->metadata == NULL) {
-        object->metadata = PyDict_New();
+    mt_node *node = node_of(self);
+    late_object *note = mt_node_note(node);
+    if (note != NULL) {
+        return Py_NewRef(note->object);
     }
-    return Py_XNewRef(object->metadata);
+    PyObject *dict = PyDict_New();
+    note = dict == NULL ? NULL : late_object_new(dict);
+    int status = note == NULL ? MT_OK : mt_node_set_note(node, note, late_object_free);
+    if (status != MT_OK) {
+        late_object_free(note);
+        tensors_raise(status);
+    }
+    if (note == NULL || status != MT_OK) {
+        Py_CLEAR(dict);
+    }
+    return dict;
+}
+
+/* ---- saved values ---------------------------------------------------------------------------- */
+
+static const char saved_prefix[] = "_saved_";
+
+/* A value of the node's. Clears a tensor. */
+static PyObject *saved_to_object(mt_value *value)
+{
+    switch ((mt_kind)value->kind) {
+    case MT_KIND_TENSOR: return tensor_wrap(value->of.tensor);
+    case MT_KIND_BOOL: return PyBool_FromLong(value->of.integer != 0);
+    case MT_KIND_INT: return PyLong_FromLongLong(value->of.integer);
+    case MT_KIND_REAL: return PyFloat_FromDouble(value->of.real);
+    case MT_KIND_TEXT: return PyUnicode_FromString(value->of.text);
+    case MT_KIND_INTS: break;
+    default: Py_RETURN_NONE;
+    }
+    PyObject *tuple = PyTuple_New(value->count);
+    for (uint32_t i = 0; tuple != NULL && i < value->count; i++) {
+        PyObject *item = PyLong_FromLongLong(value->of.ints[i]);
+        if (item == NULL) {
+            Py_CLEAR(tuple);
+            break;
+        }
+        PyTuple_SET_ITEM(tuple, i, item);
+    }
+    return tuple;
+}
+
+static PyObject *get_saved(mt_node *node, const char *name)
+{
+    mt_value value = {.kind = MT_KIND_NONE};
+    int status = MT_OK;
+    WITHOUT_GIL(status, mt_node_get_saved(node, name, &value));
+    if (status == MT_EINDEX) {
+        return NULL;
+    }
+    return status != MT_OK ? tensors_raise(status) : saved_to_object(&value);
+}
+
+/* An attribute of the ctx of a Function's node, with its saved tensors in reach. */
+static PyObject *get_from_function(mt_node *node, PyObject *name)
+{
+    mt_function_call *call = NULL;
+    late_object *late = mt_node_function_context(node, &call);
+    if (late == NULL) {
+        return NULL;
+    }
+    function_context *ctx = (function_context *)Py_NewRef(late->object);
+    ctx->call = call;
+    ctx->running++;
+    PyObject *value = PyObject_GetAttr((PyObject *)ctx, name);
+    ctx->running--;
+    Py_DECREF(ctx);
+    return value;
+}
+
+/* Values that the node has saved come after its own attributes. */
+static PyObject *node_getattro(PyObject *self, PyObject *name)
+{
+    PyObject *found = PyObject_GenericGetAttr(self, name);
+    if (found != NULL || !PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        return found;
+    }
+    PyObject *type = NULL;
+    PyObject *value = NULL;
+    PyObject *trace = NULL;
+    PyErr_Fetch(&type, &value, &trace);
+    const char *text = PyUnicode_AsUTF8(name);
+    size_t length = sizeof(saved_prefix) - 1;
+    if (text != NULL && strncmp(text, saved_prefix, length) == 0) {
+        found = get_saved(node_of(self), text + length);
+    } else if (text != NULL && strncmp(text, "__", 2) != 0) {
+        found = get_from_function(node_of(self), name);
+        if (found == NULL && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+            PyErr_Clear();
+        }
+    }
+    if (found == NULL && !PyErr_Occurred()) {
+        PyErr_Restore(type, value, trace);
+        return NULL;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return found;
+}
+
+/* Names of the class, and of saved values. */
+static PyObject *node_dir(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    PyObject *names = PyObject_CallMethod((PyObject *)&PyBaseObject_Type, "__dir__", "O", self);
+    PyObject *list = names == NULL ? NULL : PySequence_List(names);
+    Py_XDECREF(names);
+    char name[MT_SAVED_NAME];
+    for (uint32_t i = 0; list != NULL && mt_node_saved_name(node_of(self), i, name); i++) {
+        PyObject *text = PyUnicode_FromFormat("%s%s", saved_prefix, name);
+        if (text == NULL || PyList_Append(list, text) != 0) {
+            Py_CLEAR(list);
+        }
+        Py_XDECREF(text);
+    }
+    return list;
 }
 
 static PyMethodDef node_methods[] = {
     {"name", node_name, METH_NOARGS, "name($self, /)\n--\n\nThe name of the op's derivative."},
+    {"__dir__", node_dir, METH_NOARGS, NULL},
     {"_sequence_nr", node_sequence, METH_NOARGS, "_sequence_nr() -> int"},
     {NULL, NULL, 0, NULL},
 };
@@ -170,8 +284,8 @@ static PyGetSetDef node_properties[] = {
 static PyType_Slot node_slots[] = {
     {Py_tp_dealloc, node_dealloc},
     {Py_tp_traverse, node_traverse},
-    {Py_tp_clear, node_clear},
     {Py_tp_repr, node_repr},
+    {Py_tp_getattro, node_getattro},
     {Py_tp_doc, (char[]){"A step of backward: what computes the gradients of an op."}},
     {Py_tp_methods, node_methods},
     {Py_tp_getset, node_properties},
@@ -201,7 +315,6 @@ static PyTypeObject *class_of(const char *name)
         PyType_Slot slots[] = {
             {Py_tp_dealloc, node_dealloc},
             {Py_tp_traverse, node_traverse},
-            {Py_tp_clear, node_clear},
             {0, NULL},
         };
         char full[MAX_NAME]; /* CPython copies it */

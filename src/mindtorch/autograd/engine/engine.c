@@ -57,6 +57,7 @@ typedef struct task {
     size_t index_size;
     size_t n_ready;
     bool partial; /* mt_grad() */
+    uint64_t number;
     mt__engine_streams streams;
     slot stack_slots[STACK_SLOTS];
     uint32_t stack_ready[STACK_SLOTS];
@@ -404,9 +405,31 @@ MT_INLINE int settle(task *t, const mt_node *node, int status)
 
 /* ---- one node -------------------------------------------------------------------------------- */
 
+/* A leaf whose node has hooks of its own. */
+static MT_NOINLINE int run_hooked_leaf(mt_node *node, mt_tensor *take_grad)
+{
+    mt_tensor *leaf = node->of.leaf;
+    mt_tensor *grad = take_grad;
+    int status = mt__node_hooks_before(node, &grad);
+    if (status == MT_OK) {
+        mt__trace_token token = mt__node_scope_inner(node, &grad);
+        status = mt__accumulate(leaf, mt_tensor_retain(grad));
+        mt__trace_end(token);
+    }
+    if (status == MT_OK) {
+        status = mt__node_hooks_after(node, NULL, &grad);
+    }
+    mt_tensor_release(grad);
+    MT_TRY(status);
+    return leaf->autograd->leaf_hooks != NULL ? mt__leaf_hooks_run(leaf) : MT_OK;
+}
+
 static int run_leaf(mt_node *node, mt_tensor *take_grad)
 {
     mt_tensor *leaf = node->of.leaf;
+    if (MT_UNLIKELY(leaf->autograd->node_taps != NULL)) {
+        return run_hooked_leaf(node, take_grad);
+    }
     mt__trace_token token = mt__node_scope_inner(node, &take_grad);
     int status = mt__accumulate(leaf, take_grad);
     if (MT_UNLIKELY(token != 0 && (mt__trace_wants() & MT_TRACE_TENSORS) != 0)) {
@@ -470,8 +493,14 @@ static int run_inputs(task *t, slot *s, mt_tensor **grads, const inputs *in)
     }
     int status = MT_OK;
     bool run = any_wanted && (node->kind == MT_NODE_FUNCTION || has_any(grads, node->n_outputs));
-    if (run) {
+    if (run && MT_UNLIKELY(node->taps != NULL)) {
+        status = settle(t, node, mt__node_hooks_before(node, grads));
+    }
+    if (run && status == MT_OK) {
         status = settle(t, node, mt__node_run(node, grads, in->wanted, in->grads));
+    }
+    if (run && status == MT_OK && MT_UNLIKELY(node->taps != NULL)) {
+        status = settle(t, node, mt__node_hooks_after(node, in->grads, grads));
     }
     if (status == MT_OK && !t->job->retain) {
         mt__node_release_saved(node);
@@ -574,10 +603,27 @@ static int run_task(task *t)
     return MT_OK;
 }
 
+static _Thread_local const task *current; /* the innermost run of this thread */
+static _Atomic uint64_t last_run;
+
+uint64_t mt_current_run(void)
+{
+    return current == NULL ? 0 : current->number;
+}
+
+bool mt_current_run_reaches(const mt_node *node)
+{
+    uint32_t number = current == NULL ? NO_SLOT : find_slot(current, node);
+    return number != NO_SLOT && current->slots[number].flags != 0;
+}
+
 int mt__engine_run(const mt__engine_job *job)
 {
     task t;
     task_init(&t, job);
+    t.number = atomic_fetch_add_explicit(&last_run, 1, memory_order_relaxed) + 1;
+    const task *outer = current;
+    current = &t;
     mt__thread_state outside = mt__thread;
     mt__thread.grad_disabled = !job->create_graph || mt__thread.inference != 0;
     mt__thread.below_autograd = 0;
@@ -586,6 +632,7 @@ int mt__engine_run(const mt__engine_job *job)
         status = mt__engine_streams_end(&t.streams, status);
     }
     task_fini(&t);
+    current = outer;
     mt__thread.grad_disabled = outside.grad_disabled;
     mt__thread.below_autograd = outside.below_autograd;
     return status;

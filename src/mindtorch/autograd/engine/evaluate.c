@@ -10,9 +10,11 @@
 #include "mindtorch/autograd/engine/evaluate.h"
 
 #include "base/alloc.h"
+#include "mindtorch/autograd/graph/anomaly.h"
 #include "mindtorch/autograd/graph/function_call.h"
 #include "mindtorch/autograd/graph/meta.h"
 #include "mindtorch/autograd/graph/node_names.h"
+#include "mindtorch/autograd/graph/saved_tensors.h"
 #include "mindtorch/core/thread/thread_state.h"
 #include "mindtorch/dispatch/call_words.h"
 #include "mindtorch/ops/op_support.h"
@@ -49,11 +51,15 @@ MT_COLD int mt__refuse_version(const mt_tensor *saved, uint32_t expected, const 
         MT_ERUNTIME,
         "one of the variables needed for gradient computation has been modified by an "
         "inplace operation: [torch.%s%sTensor %s]%s is at version %u; expected version %u "
-        "instead. Hint: enable anomaly detection to find the operation that failed to "
-        "compute its gradient",
+        "instead. Hint: %s",
         mt_tensor_device(saved) == MT_CPU ? "" : "npu.", mt__type_title((mt_dtype)saved->dtype),
         mt__shape_text(saved->sizes, saved->n_dims, shape), origin, mt_tensor_version(saved),
-        expected);
+        expected,
+        mt__anomaly_on() ? "the backtrace further above shows the operation that failed to compute "
+                           "its gradient. The variable in question was changed in there or "
+                           "anywhere later. Good luck!"
+                         : "enable anomaly detection to find the operation that failed to compute "
+                           "its gradient");
 }
 
 static void drop_held(mt_value *value)
@@ -65,6 +71,8 @@ static void drop_held(mt_value *value)
             mt_tensor_release(value->of.tensors[i]);
         }
         mtb_free((void *)(uintptr_t)value->of.tensors);
+    } else if (MT_UNLIKELY(value->kind == MT__KIND_PACKED)) {
+        mt__packed_release(mt__packed_in(value));
     }
     value->kind = MT_KIND_NONE;
 }
@@ -90,6 +98,10 @@ static int need_lists(frame *f, const mt_node *node)
             *held = (mt_value){.kind = MT_KIND_TENSOR, .of.tensor = NULL};
             continue;
         }
+        if (MT_UNLIKELY(saved->kind == MT__KIND_PACKED)) {
+            *held = mt__packed_value(NULL);
+            continue;
+        }
         *held = *saved;
         if (saved->kind == MT_KIND_TENSORS) {
             held->of.tensors = mtb_calloc((size_t)saved->count + 1, sizeof(mt_tensor *));
@@ -103,7 +115,8 @@ static int need_lists(frame *f, const mt_node *node)
         const mt_value *saved = &node->of.op.results[i];
         f->results[i] = saved->kind == MT_KIND_TENSOR
                             ? (mt_value){.kind = MT_KIND_TENSOR, .of.tensor = NULL}
-                            : *saved;
+                        : saved->kind == MT__KIND_PACKED ? mt__packed_value(NULL)
+                                                         : *saved;
     }
     return status;
 }
@@ -118,7 +131,33 @@ static void hold_value(mt_value *held, const mt_value *saved)
         for (uint32_t i = 0; i < saved->count; i++) {
             list[i] = mt_tensor_retain(saved->of.tensors[i]);
         }
+    } else if (MT_UNLIKELY(saved->kind == MT__KIND_PACKED)) {
+        *held = mt__packed_value(mt__packed_retain(mt__packed_in(saved)));
     }
+}
+
+/* PK1. */
+static int unpack_value(mt_value *held)
+{
+    mt_tensor *tensor = NULL;
+    if (MT_LIKELY(held->kind != MT__KIND_PACKED)) {
+        return MT_OK;
+    }
+    MT_TRY(mt__unpack(mt__packed_in(held), &tensor));
+    mt__packed_release(mt__packed_in(held));
+    *held = (mt_value){.kind = MT_KIND_TENSOR, .of.tensor = tensor};
+    return MT_OK;
+}
+
+static int unpack_saved(frame *f)
+{
+    for (uint32_t i = 0; i < f->n_args; i++) {
+        MT_TRY(unpack_value(&f->args[i]));
+    }
+    for (uint32_t i = 0; i < f->n_results; i++) {
+        MT_TRY(unpack_value(&f->results[i]));
+    }
+    return MT_OK;
 }
 
 /* EV1. */
@@ -137,7 +176,7 @@ static int hold_saved(frame *f, mt_node *node)
         hold_value(&f->results[i], &node->of.op.results[i]);
     }
     mt__node_unlock(node);
-    return released ? mt__refuse_twice() : MT_OK;
+    return released ? mt__refuse_twice() : unpack_saved(f);
 }
 
 static int check_list(const mt_node *node, const mt_value *list, const mt_value *saved,
@@ -160,7 +199,8 @@ static int check_versions(const frame *f, mt_node *node)
         const mt_value *arg = &f->args[i];
         uint32_t input = node->of.op.first[i];
         const mt_tensor *tensor = arg->kind == MT_KIND_TENSOR ? arg->of.tensor : NULL;
-        if (tensor != NULL && mt_tensor_version(tensor) != versions[i]) {
+        if (tensor != NULL && mt_tensor_version(tensor) != versions[i] &&
+            node->of.op.args[i].kind != MT__KIND_PACKED) {
             return mt__refuse_version(tensor, versions[i], &node->edges[input]);
         }
         if (arg->kind == MT_KIND_TENSORS) {
@@ -171,24 +211,12 @@ static int check_versions(const frame *f, mt_node *node)
     for (uint32_t i = 0; i < f->n_results; i++) {
         const mt_value *result = &f->results[i];
         const mt_tensor *tensor = result->kind == MT_KIND_TENSOR ? result->of.tensor : NULL;
-        if (tensor != NULL && mt_tensor_version(tensor) != versions[i]) {
+        if (tensor != NULL && mt_tensor_version(tensor) != versions[i] &&
+            node->of.op.results[i].kind != MT__KIND_PACKED) {
             mt__edge self = {node, i};
             return mt__refuse_version(tensor, versions[i], &self);
         }
     }
-    return MT_OK;
-}
-
-/* Replaces a plain alias by one that has a place in the graph. */
-static int replace(mt_tensor **held, const mt__edge *edge)
-{
-    if (edge->node == NULL || edge->node->kind == MT_NODE_LEAF) {
-        return MT_OK; /* a constant; or the leaf itself, which is what was saved */
-    }
-    mt_tensor *placed = NULL;
-    MT_TRY(mt__alias_with(*held, edge, &placed));
-    mt_tensor_release(*held);
-    *held = placed;
     return MT_OK;
 }
 
@@ -204,7 +232,7 @@ static int replace_sliced(mt_tensor **held, mt_node *outer)
     int status = mt__strided_node(base, *held, &edge, &strided);
     if (status == MT_OK) {
         mt__edge place = {strided, 0};
-        status = replace(held, &place);
+        status = mt__place_at(held, &place);
     }
     mt_node_release(strided);
     mt_tensor_release(base);
@@ -214,12 +242,12 @@ static int replace_sliced(mt_tensor **held, mt_node *outer)
 static int place_arg(mt_value *arg, const mt__edge *edges)
 {
     if (arg->kind == MT_KIND_TENSOR) {
-        return replace(&arg->of.tensor, edges);
+        return mt__place_at(&arg->of.tensor, edges);
     }
     for (uint32_t k = 0; arg->kind == MT_KIND_TENSORS && k < arg->count; k++) {
         mt_tensor **held = (mt_tensor **)(uintptr_t)&arg->of.tensors[k]; /* our own copy */
         if (*held != NULL) {
-            MT_TRY(replace(held, &edges[k]));
+            MT_TRY(mt__place_at(held, &edges[k]));
         }
     }
     return MT_OK;
@@ -233,7 +261,7 @@ static int place_result(mt_value *result, mt_node *node, uint32_t i)
     }
     mt__edge self = {node, i};
     return node->of.op.outer != NULL ? replace_sliced(&result->of.tensor, node->of.op.outer)
-                                     : replace(&result->of.tensor, &self);
+                                     : mt__place_at(&result->of.tensor, &self);
 }
 
 /* EV2. */
@@ -522,13 +550,29 @@ mt__trace_token mt__node_scope_inner(const mt_node *node, mt_tensor *const *grad
     return mt__trace_on() ? scope(node, SCOPE_INNER, grads) : 0;
 }
 
+static _Thread_local mt_node *running; /* of this thread, borrowed */
+
+mt_node *mt_current_node(void)
+{
+    return running;
+}
+
 int mt__node_run(mt_node *node, mt_tensor *const *grads, const bool *wanted, mt_tensor **grads_in)
 {
     mt__trace_token token = mt__node_scope_inner(node, grads);
     bool before = mt__thread.in_formula;
+    mt_node *outer = running;
+    running = node;
     mt__thread.in_formula = node->kind == MT_NODE_OP; /* not in a user's function */
     int status = run_node(node, grads, wanted, grads_in);
     mt__thread.in_formula = before;
     mt__trace_end(token);
-    return status == MT_OK ? check_grads(node, wanted, grads_in) : status;
+    if (status == MT_OK) {
+        status = check_grads(node, wanted, grads_in);
+    }
+    if (MT_UNLIKELY(mt__anomaly_on())) {
+        status = mt__anomaly_check(node, grads_in, status);
+    }
+    running = outer;
+    return status;
 }

@@ -12,8 +12,9 @@
 #include "base/alloc.h"
 #include "base/struct_size.h"
 #include "mindtorch/autograd/engine/evaluate.h"
+#include "mindtorch/autograd/graph/anomaly.h"
 #include "mindtorch/autograd/graph/function_call.h"
-#include "mindtorch/autograd/graph/meta.h"
+#include "mindtorch/autograd/graph/saved_tensors.h"
 #include "mindtorch/core/thread/thread_state.h"
 
 #include <string.h>
@@ -27,6 +28,7 @@ typedef enum origin {
 
 typedef struct saved {
     mt_tensor *tensor;
+    mt__packed *packed; /* instead of the tensor, if somebody packs them */
     uint32_t version;
     uint32_t index; /* of the input or output */
     origin from;
@@ -40,6 +42,8 @@ struct mt_function_call {
     saved *saves;
     size_t n_saves;
     size_t capacity;
+    mt_tensor **dirty; /* inputs that forward has changed, retained until apply ends */
+    size_t n_dirty, dirty_capacity;
 };
 
 const char *mt__function_call_name(const mt_function_call *call)
@@ -52,7 +56,19 @@ static void drop_saves(mt_function_call *call)
     for (size_t i = 0; i < call->n_saves; i++) {
         mt_tensor_release(call->saves[i].tensor);
         call->saves[i].tensor = NULL;
+        mt__packed_release(call->saves[i].packed);
+        call->saves[i].packed = NULL;
     }
+}
+
+static void drop_dirty(mt_function_call *call)
+{
+    for (size_t i = 0; i < call->n_dirty; i++) {
+        mt_tensor_release(call->dirty[i]);
+    }
+    mtb_free(call->dirty);
+    call->dirty = NULL;
+    call->n_dirty = 0;
 }
 
 void mt__function_release_saved(mt_function_call *call)
@@ -72,6 +88,7 @@ void mt__function_call_free(mt_function_call *call)
         return;
     }
     drop_saves(call);
+    drop_dirty(call);
     if (call->function.free_context != NULL) {
         call->function.free_context(call->context);
     }
@@ -111,14 +128,18 @@ mt_status mt_function_save(mt_function_call *call, mt_tensor *tensor)
     return MT_OK;
 }
 
-/* The saved tensor, held; NULL: released. */
-static mt_tensor *hold(mt_function_call *call, size_t index)
+/* The saved tensor, held, or what it was packed to; both NULL: released. */
+static mt_tensor *hold(mt_function_call *call, size_t index, mt__packed **packed)
 {
     if (call->node == NULL) {
         return mt_tensor_retain(call->saves[index].tensor); /* still in forward */
     }
+    mt_tensor *tensor = NULL;
     mt__node_lock(call->node);
-    mt_tensor *tensor = call->node->released ? NULL : mt_tensor_retain(call->saves[index].tensor);
+    if (!call->node->released) {
+        tensor = mt_tensor_retain(call->saves[index].tensor);
+        *packed = mt__packed_retain(call->saves[index].packed);
+    }
     mt__node_unlock(call->node);
     return tensor;
 }
@@ -129,7 +150,13 @@ mt_status mt_function_get_saved(mt_function_call *call, size_t index, mt_tensor 
     if (index >= call->n_saves) {
         return mtb_fail(MT_EINDEX, "%s: saved tensor %zu of %zu", call->name, index, call->n_saves);
     }
-    mt_tensor *tensor = hold(call, index);
+    mt__packed *packed = NULL;
+    mt_tensor *tensor = hold(call, index, &packed);
+    if (packed != NULL) {
+        int unpacked = mt__unpack(packed, &tensor);
+        mt__packed_release(packed);
+        MT_TRY(unpacked);
+    }
     if (tensor == NULL) {
         return mt__refuse_twice();
     }
@@ -140,16 +167,25 @@ mt_status mt_function_get_saved(mt_function_call *call, size_t index, mt_tensor 
     } else if (save->from == FROM_OUTPUT) {
         edge = (mt__edge){call->node, save->index};
     }
-    int status = MT_OK;
-    if (mt_tensor_version(tensor) != save->version) {
-        status = mt__refuse_version(tensor, save->version, &edge);
-    } else if (edge.node != NULL && edge.node->kind != MT_NODE_LEAF) {
-        status = mt__alias_with(tensor, &edge, out); /* FN2 */
-    } else {
-        *out = mt_tensor_retain(tensor);
+    int status = packed == NULL && mt_tensor_version(tensor) != save->version
+                     ? mt__refuse_version(tensor, save->version, &edge)
+                     : mt__place_at(&tensor, &edge); /* FN2 */
+    if (status == MT_OK) {
+        *out = tensor;
+        return MT_OK;
     }
     mt_tensor_release(tensor);
     return status;
+}
+
+static bool is_dirty(const mt_function_call *call, const mt_tensor *tensor)
+{
+    for (size_t i = 0; i < call->n_dirty; i++) {
+        if (call->dirty[i] == tensor) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static int settle_save(saved *save, uint32_t index, origin from)
@@ -174,8 +210,10 @@ static int settle_saves(mt_function_call *call, mt_tensor *const *inputs, size_t
     for (size_t i = 0; i < call->n_saves; i++) {
         saved *save = &call->saves[i];
         origin from = FROM_ELSEWHERE;
+        bool dirty = is_dirty(call, save->tensor); /* an output, and changed since */
+        save->version = dirty ? mt_tensor_version(save->tensor) : save->version;
         size_t k = 0;
-        while (k < n_inputs && inputs[k] != save->tensor) {
+        while (k < n_inputs && (dirty || inputs[k] != save->tensor)) {
             k++;
         }
         from = k < n_inputs ? FROM_INPUT : FROM_ELSEWHERE;
@@ -188,6 +226,26 @@ static int settle_saves(mt_function_call *call, mt_tensor *const *inputs, size_t
         if (from != FROM_ELSEWHERE) {
             MT_TRY(settle_save(save, (uint32_t)k, from));
         }
+    }
+    return MT_OK;
+}
+
+/* PK1, when the outputs are tied: pack functions see them with their node. */
+static int pack_saves(mt_function_call *call, mt_tensor *const *inputs)
+{
+    for (size_t i = 0; i < call->n_saves; i++) {
+        saved *save = &call->saves[i];
+        mt_tensor *given =
+            mt_tensor_retain(save->from == FROM_INPUT ? inputs[save->index] : save->tensor);
+        mt__edge self = {call->node, save->index};
+        int status = save->from == FROM_OUTPUT ? mt__place_at(&given, &self) : MT_OK;
+        if (status == MT_OK) {
+            status = mt__pack(given, &save->packed);
+        }
+        mt_tensor_release(given);
+        MT_TRY(status);
+        mt_tensor_release(save->tensor);
+        save->tensor = NULL;
     }
     return MT_OK;
 }
@@ -259,6 +317,54 @@ static int own_output(const applying *a, size_t i)
     return MT_OK;
 }
 
+mt_status mt_function_mark_dirty(mt_function_call *call, mt_tensor *tensor)
+{
+    if (tensor == NULL) {
+        return mtb_fail(MT_EVALUE, "%s: mark_dirty: the tensor must be given", call->name);
+    }
+    if (!mtb_grow((void **)&call->dirty, &call->dirty_capacity, call->n_dirty + 1,
+                  sizeof(mt_tensor *))) {
+        return mtb_fail(MT_ENOMEM, "%s: no memory to mark a tensor", call->name);
+    }
+    call->dirty[call->n_dirty++] = mt_tensor_retain(tensor);
+    return MT_OK;
+}
+
+/* What forward has changed must be an output, and may not be a leaf that needs a gradient. */
+static int check_dirty(const applying *a, bool graph)
+{
+    const mt_function_call *call = a->call;
+    for (size_t i = 0; i < call->n_dirty; i++) {
+        mt_tensor *dirty = call->dirty[i];
+        size_t k = 0;
+        while (k < a->n_outputs && a->outputs[k] != dirty) {
+            k++;
+        }
+        if (k == a->n_outputs) {
+            return mtb_fail(MT_ERUNTIME,
+                            "Some elements marked as dirty during the forward method were not "
+                            "returned as output. The inputs that are modified inplace must all be "
+                            "outputs of the Function.");
+        }
+        if (graph && dirty->base != NULL && mt__tensor_needs(dirty)) {
+            return mtb_fail(MT_ENOTSUP, "%s: mark_dirty: an input that is a view cannot be changed",
+                            call->name);
+        }
+        if (graph && dirty->requires_grad && dirty->autograd->grad_fn == NULL) {
+            return mtb_fail(MT_ERUNTIME, "a leaf Variable that requires grad has been used in an "
+                                         "in-place operation.");
+        }
+        mt__tensor_bump(dirty);
+    }
+    return MT_OK;
+}
+
+void *mt_node_function_context(const mt_node *node, mt_function_call **call)
+{
+    *call = node->kind == MT_NODE_FUNCTION ? node->of.call : NULL;
+    return *call == NULL ? NULL : (*call)->context;
+}
+
 static int tie_outputs(const applying *a, mt_node *node)
 {
     for (size_t i = 0; i < a->n_outputs; i++) {
@@ -266,7 +372,9 @@ static int tie_outputs(const applying *a, mt_node *node)
         if (mt__tensor_category(output) != MT_CATEGORY_REAL) {
             continue;
         }
-        MT_TRY(own_output(a, i));
+        if (!is_dirty(a->call, output)) {
+            MT_TRY(own_output(a, i));
+        }
         output = a->outputs[i];
         if (mt__meta_need(output) == NULL) {
             return MT_ENOMEM;
@@ -294,6 +402,13 @@ static int record(const applying *a)
     }
     if (status == MT_OK) {
         status = tie_outputs(a, node);
+    }
+    if (status == MT_OK && mt__thread.pack != NULL) {
+        status = pack_saves(a->call, a->inputs);
+    }
+    drop_dirty(a->call);
+    if (MT_UNLIKELY(mt__anomaly_on())) {
+        mt__anomaly_made(node);
     }
     mt_node_release(node);
     return status;
@@ -374,6 +489,9 @@ mt_status mt_function_apply(const mt_function *function, void *context, mt_tenso
     }
     bool graph = !mt__thread.grad_disabled && mt__thread.below_autograd == 0 && any_needs(&a);
     status = run_forward(&a);
+    if (status == MT_OK && a.call->n_dirty != 0) {
+        status = check_dirty(&a, graph);
+    }
     if (status == MT_OK && graph) {
         status = record(&a);
     } else {

@@ -13,8 +13,10 @@
 struct mt__hook {
     _Atomic uint32_t refs;
     mt_hook_handle handle; /* ascending in a list: where to continue after a callback */
-    mt_hook_fn *on_grad;   /* one of the two */
+    mt_hook_fn *on_grad;   /* one of the four; none: a note */
     mt_leaf_hook_fn *on_leaf;
+    mt_node_prehook_fn *before; /* of nodes */
+    mt_node_hook_fn *after;
     void *context;
     void (*free_context)(void *);
     mt__hook *next;
@@ -332,6 +334,134 @@ mt_status mt_tensor_retain_grad(mt_tensor *tensor)
     MT_TRY(need_tap(tensor, &tap));
     tensor->autograd->retains_grad = true;
     mt__tap_set_keeper(tap, tensor);
+    return MT_OK;
+}
+
+/* ---- hooks of nodes -------------------------------------------------------------------------- */
+
+static mt__tap *find_tap(mt__tap *list, uint32_t output)
+{
+    while (list != NULL && list->output != output) {
+        list = list->next;
+    }
+    return list;
+}
+
+/* The tap of a number, created if necessary. */
+static int need_node_tap(mt_node *node, uint32_t output, mt__tap **out)
+{
+    mt__tap **list = mt__taps_of(node);
+    pthread_mutex_lock(&lock);
+    *out = find_tap(*list, output);
+    pthread_mutex_unlock(&lock);
+    if (*out != NULL) {
+        return MT_OK;
+    }
+    MT_TRY(mt__tap_new(NULL, output, out));
+    pthread_mutex_lock(&lock);
+    mt__tap *other = find_tap(*list, output); /* of another thread, meanwhile */
+    if (other == NULL) {
+        (*out)->next = *list;
+        *list = *out;
+    }
+    pthread_mutex_unlock(&lock);
+    if (other != NULL) {
+        mt__tap_release(*out);
+        *out = other;
+    }
+    return MT_OK;
+}
+
+static int add_to_node(mt_node *node, uint32_t output, mt__hook *take_hook, mt_hook_handle *handle)
+{
+    mt__tap *tap = NULL;
+    *handle = 0;
+    if (take_hook == NULL) {
+        return MT_ENOMEM;
+    }
+    int status = need_node_tap(node, output, &tap);
+    if (status != MT_OK) {
+        mtb_free(take_hook); /* the context stays the caller's */
+        return status;
+    }
+    *handle = take_hook->handle;
+    append(&tap->hooks, take_hook);
+    return MT_OK;
+}
+
+mt_status mt_node_add_prehook(mt_node *node, mt_node_prehook_fn *hook, void *context,
+                              void (*free_context)(void *), mt_hook_handle *handle)
+{
+    mt__hook *made = hook_new(context, free_context);
+    if (made != NULL) {
+        made->before = hook;
+    }
+    return add_to_node(node, MT_TAP_BEFORE, made, handle);
+}
+
+mt_status mt_node_add_hook(mt_node *node, mt_node_hook_fn *hook, void *context,
+                           void (*free_context)(void *), mt_hook_handle *handle)
+{
+    mt__hook *made = hook_new(context, free_context);
+    if (made != NULL) {
+        made->after = hook;
+    }
+    return add_to_node(node, MT_TAP_AFTER, made, handle);
+}
+
+void mt_node_remove_hook(mt_node *node, mt_hook_handle handle)
+{
+    mt__hook *hook = NULL;
+    pthread_mutex_lock(&lock);
+    for (mt__tap *tap = *mt__taps_of(node); hook == NULL && tap != NULL; tap = tap->next) {
+        hook = unlink_hook(&tap->hooks, handle);
+    }
+    pthread_mutex_unlock(&lock);
+    hook_release(hook);
+}
+
+mt_status mt_node_set_note(mt_node *node, void *note, void (*free_note)(void *))
+{
+    mt_hook_handle handle = 0;
+    return add_to_node(node, MT_TAP_NOTE, hook_new(note, free_note), &handle);
+}
+
+void *mt_node_note(const mt_node *node)
+{
+    mt_node *self = (mt_node *)(uintptr_t)node; /* only read */
+    pthread_mutex_lock(&lock);
+    const mt__tap *tap = find_tap(*mt__taps_of(self), MT_TAP_NOTE);
+    void *note = tap == NULL || tap->hooks == NULL ? NULL : tap->hooks->context;
+    pthread_mutex_unlock(&lock);
+    return note;
+}
+
+int mt__node_hooks_before(mt_node *node, mt_tensor **grads)
+{
+    mt__tap *tap = find_tap(*mt__taps_of(node), MT_TAP_BEFORE);
+    mt_hook_handle handle = 0;
+    mt__hook *hook = NULL;
+    while (tap != NULL && (hook = hook_after(&tap->hooks, handle)) != NULL) {
+        handle = hook->handle;
+        int status = hook_status(hook->before(hook->context, grads, node->n_outputs));
+        hook_release(hook);
+        MT_TRY(status);
+    }
+    return MT_OK;
+}
+
+int mt__node_hooks_after(mt_node *node, mt_tensor **grads_in, mt_tensor *const *grads)
+{
+    mt__tap *tap = find_tap(*mt__taps_of(node), MT_TAP_AFTER);
+    mt_hook_handle handle = 0;
+    mt__hook *hook = NULL;
+    while (tap != NULL && (hook = hook_after(&tap->hooks, handle)) != NULL) {
+        handle = hook->handle;
+        int status = hook_status(
+            hook->after(hook->context, grads_in, node->n_inputs, grads, node->n_outputs));
+        hook_release(hook);
+        MT_TRY(status);
+    }
     return MT_OK;
 }
 

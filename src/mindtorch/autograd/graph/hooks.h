@@ -10,6 +10,7 @@
  *   GH2  One lock guards all taps and lists of hooks. No callback runs under it: a hook may add or
  *        remove hooks, or run backward.
  *   GH3  A hook that is removed while it runs keeps its context until it returns.
+ *        Hooks of a node itself are in taps of numbers that no output has.
  *   GH4  A retained gradient is set after all hooks. The tap has a weak reference to its tensor.
  */
 #ifndef MINDTORCH_AUTOGRAD_GRAPH_HOOKS_H
@@ -25,6 +26,23 @@ struct mt__tap {
     mt__hook *hooks;
     mt_tensor *keeper; /* whose gradient is retained (GH4), or NULL */
 };
+
+/* Numbers of outputs that stand for the node itself, in taps of its list. */
+enum {
+    MT_TAP_BEFORE = UINT32_MAX,
+    MT_TAP_AFTER = UINT32_MAX - 1,
+    MT_TAP_NOTE = UINT32_MAX - 2
+};
+
+/* The list that has a node's own taps. */
+MT_INLINE mt__tap **mt__taps_of(mt_node *node)
+{
+    return node->kind == MT_NODE_LEAF ? &node->of.leaf->autograd->node_taps : &node->taps;
+}
+
+/* Hooks of the node itself, before and after it runs. */
+int mt__node_hooks_before(mt_node *node, mt_tensor **grads);
+int mt__node_hooks_after(mt_node *node, mt_tensor **grads_in, mt_tensor *const *grads);
 
 /* A new tap, in the list of the node if there is one; one reference for the caller. */
 int mt__tap_new(mt_node *node, uint32_t output, mt__tap **out);

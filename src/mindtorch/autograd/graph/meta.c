@@ -47,6 +47,11 @@ void mt__autograd_free(mt__autograd *autograd)
         meta->older_taps = tap->older;
         mt__tap_release(tap);
     }
+    while (meta->node_taps != NULL) {
+        mt__tap *tap = meta->node_taps;
+        meta->node_taps = tap->next;
+        mt__tap_release(tap);
+    }
     mt__hooks_free(meta->leaf_hooks);
     mt_node_release(meta->grad_fn);
     mt_tensor_release(meta->grad);
@@ -144,6 +149,22 @@ mt_node *mt_tensor_grad_fn(const mt_tensor *tensor)
         return NULL;
     }
     return self->autograd == NULL ? NULL : self->autograd->grad_fn;
+}
+
+mt_status mt_tensor_get_gradient_edge(mt_tensor *tensor, mt_node **node, uint32_t *output)
+{
+    mt__edge edge = {NULL, 0};
+    *node = NULL;
+    *output = 0;
+    MT_TRY(mt__edge_of(tensor, &edge));
+    if (edge.node == NULL) {
+        return mtb_fail(MT_ERUNTIME,
+                        "It is not possible to get the gradient edge for a Tensor that "
+                        "does not require gradients");
+    }
+    *node = edge.node;
+    *output = edge.output;
+    return MT_OK;
 }
 
 bool mt_tensor_is_leaf(const mt_tensor *tensor)

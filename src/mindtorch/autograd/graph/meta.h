@@ -23,6 +23,7 @@ struct mt__autograd {
     mt__tap *tap;         /* hooks on the gradient, shared with grad_fn; retained */
     mt__tap *older_taps;  /* of nodes that the tensor had before it was written; retained */
     mt__hook *leaf_hooks; /* run after accumulation */
+    mt__tap *node_taps;   /* hooks of the leaf's node; owned */
     mt_node leaf;         /* set up while the tensor is a leaf that requires a gradient */
 };
 

@@ -8,6 +8,7 @@
 #include "mindtorch/autograd/graph/function_call.h"
 #include "mindtorch/autograd/graph/hooks.h"
 #include "mindtorch/autograd/graph/node_names.h"
+#include "mindtorch/autograd/graph/saved_tensors.h"
 #include "mindtorch/core/device/streams.h"
 #include "mindtorch/core/thread/thread_cache.h"
 #include "mindtorch/trace/op_trace.h"
@@ -94,6 +95,9 @@ static void drop_value(mt_value *value)
     if (value->kind == MT_KIND_TENSOR) {
         mt_tensor_release(value->of.tensor);
         value->of.tensor = NULL;
+    } else if (MT_UNLIKELY(value->kind == MT__KIND_PACKED)) {
+        mt__packed_release(mt__packed_in(value));
+        value->of.integer = 0;
     } else if (value->kind == MT_KIND_TENSORS) {
         mt_tensor **list = (mt_tensor **)(uintptr_t)value->of.tensors; /* in the node's own block */
         for (uint32_t i = 0; i < value->count; i++) {

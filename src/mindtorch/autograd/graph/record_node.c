@@ -12,8 +12,10 @@
  *        (SAVED_IF).
  */
 #include "base/alloc.h"
+#include "mindtorch/autograd/graph/anomaly.h"
 #include "mindtorch/autograd/graph/hooks.h"
 #include "mindtorch/autograd/graph/meta.h"
+#include "mindtorch/autograd/graph/saved_tensors.h"
 #include "mindtorch/core/thread/thread_state.h"
 #include "mindtorch/dispatch/autograd_hook.h"
 
@@ -289,6 +291,9 @@ int mt__node_for_call(const mt__op_row *row, const mt_value *args, mt_tensor *co
     }
     mt__node_set_stream(node);
     *out = node;
+    if (MT_UNLIKELY(mt__anomaly_on())) {
+        mt__anomaly_made(node);
+    }
     return MT_OK;
 }
 
@@ -382,6 +387,10 @@ static int record_outputs(mt__call *call, mt_node *take_node, mt_tensor *const *
     }
     if (refs == 0) {
         mt_node_release(take_node);
+        return status;
+    }
+    if (MT_UNLIKELY(mt__thread.pack != NULL) && status == MT_OK) {
+        status = mt__node_pack(take_node, call->args);
     }
     return status;
 }
@@ -536,8 +545,8 @@ int mt__autograd_before(mt__call *call, bool record, mt__recording *recording)
     return status;
 }
 
-/* Cannot fail (RN2). */
-static void record_inplace(const mt__call *call, mt__recording *recording)
+/* Fails only if a pack function does (RN2). */
+static int record_inplace(const mt__call *call, mt__recording *recording)
 {
     mt_tensor *self = call->args[0].of.tensor;
     mt_node *node = recording->node;
@@ -552,6 +561,7 @@ static void record_inplace(const mt__call *call, mt__recording *recording)
     mt__meta_tie(written, node, 0, tap);
     recording->node = NULL;
     mt__autograd_drop(recording);
+    return MT_UNLIKELY(mt__thread.pack != NULL) ? mt__node_pack(inner, call->args) : MT_OK;
 }
 
 int mt__autograd_after(mt__call *call, mt__recording *recording)
@@ -559,10 +569,7 @@ int mt__autograd_after(mt__call *call, mt__recording *recording)
     if ((call->row->flags & MT_OP_INPLACE) == 0) {
         return record_new(call);
     }
-    if (recording->node != NULL) {
-        record_inplace(call, recording);
-    }
-    return MT_OK;
+    return recording->node != NULL ? record_inplace(call, recording) : MT_OK;
 }
 
 void mt__autograd_drop(mt__recording *recording)

@@ -9,6 +9,9 @@
 #include <stdint.h>
 #include <string.h>
 
+struct mt_tensor;
+struct mt_packed;
+
 enum {
     MT_INFERENCE_ON = 1,
     MT_INFERENCE_GRAD = 2 /* grad mode, as the user sees it, is on: nothing is recorded anyway */
@@ -23,7 +26,10 @@ typedef struct mt__thread_state {
     uint8_t inference;       /* MT_INFERENCE_*; grad_disabled is set while it is on */
     uint64_t sequence;       /* of the next node made on this thread */
     struct mt__autocast *autocast_state; /* types, cached casts; NULL: as at first */
-    uint8_t streams[16];                 /* number of the current stream, by device (MT_DEVICES) */
+    /* Packs saved tensors (mt_set_pack), with its context; NULL: nobody does. */
+    int (*pack)(void *context, struct mt_tensor *tensor, struct mt_packed **out);
+    void *pack_context;
+    uint8_t streams[16]; /* number of the current stream, by device (MT_DEVICES) */
 } mt__thread_state;
 
 extern _Thread_local mt__thread_state mt__thread __attribute__((tls_model("initial-exec")));
