@@ -357,17 +357,21 @@ static int need_node_tap(mt_node *node, uint32_t output, mt__tap **out)
     if (*out != NULL) {
         return MT_OK;
     }
-    MT_TRY(mt__tap_new(NULL, output, out));
+    mt__tap *fresh = NULL;
+    int status = mt__tap_new(NULL, output, &fresh);
+    if (fresh == NULL) {
+        return status;
+    }
     pthread_mutex_lock(&lock);
-    mt__tap *other = find_tap(*list, output); /* of another thread, meanwhile */
-    if (other == NULL) {
-        (*out)->next = *list;
-        *list = *out;
+    *out = find_tap(*list, output); /* of another thread, meanwhile */
+    if (*out == NULL) {
+        fresh->next = *list;
+        *list = fresh;
+        *out = fresh;
     }
     pthread_mutex_unlock(&lock);
-    if (other != NULL) {
-        mt__tap_release(*out);
-        *out = other;
+    if (*out != fresh) {
+        mt__tap_release(fresh);
     }
     return MT_OK;
 }

@@ -266,9 +266,10 @@ static int read_tensor(mt_node *node, uint32_t index, mt_value *out)
     mt__packed *packed = NULL;
     MT_TRY(hold(node, value, &tensor, &packed));
     int status = packed == NULL ? MT_OK : mt__unpack(packed, &tensor);
-    bool checked = packed == NULL && tensor != NULL;
+    bool unpacked = packed != NULL; /* PK3 */
     mt__packed_release(packed);
-    if (status == MT_OK && checked && mt__tensor_version(tensor) != node->of.op.versions[index]) {
+    if (status == MT_OK && tensor != NULL && !unpacked &&
+        mt__tensor_version(tensor) != node->of.op.versions[index]) {
         status = mt__refuse_version(tensor, node->of.op.versions[index], &edge);
     }
     bool placed = tensor != NULL && mt__tensor_category(tensor) == MT_CATEGORY_REAL &&
