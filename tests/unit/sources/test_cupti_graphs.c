@@ -182,7 +182,8 @@ TEST(copies_and_sets_of_graphs_are_told_as_well)
     end_capture();
     fake_work copy = {.kind = CP_KIND_MEMCPY, .start = now(), .context = 1, .graph_node = 10};
     fake_work set = {.kind = CP_KIND_MEMSET, .start = now(), .context = 1, .graph_node = 10};
-    copy.end = set.end = copy.start + 100;
+    copy.end = copy.start + 100;
+    set.end = set.start + 100;
     fake->call(&(fake_call){.name = "cudaGraphLaunch_v10000", .work = copy});
     fake->call(&(fake_call){.name = "cudaGraphLaunch_v10000", .work = set});
     trace_view *v = tv_finish(s, NULL);
