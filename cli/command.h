@@ -74,6 +74,6 @@ bool cli_run_has_program(int n_words, char **words);
 
 extern const cli_command cli_cmd_run; /* for such words; it is not in the list */
 extern const cli_command cli_cmd_report, cli_cmd_export, cli_cmd_info, cli_cmd_check,
-    cli_cmd_recover, cli_cmd_diff, cli_cmd_stacks, cli_cmd_memory;
+    cli_cmd_recover, cli_cmd_diff, cli_cmd_stacks, cli_cmd_memory, cli_cmd_explain;
 
 #endif /* CLI_COMMAND_H */

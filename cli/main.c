@@ -51,8 +51,8 @@ static const cli_option trace_options[] = {
 };
 
 static const cli_command *const commands[] = {
-    &cli_cmd_report, &cli_cmd_info,   &cli_cmd_export, &cli_cmd_diff,
-    &cli_cmd_memory, &cli_cmd_stacks, &cli_cmd_check,  &cli_cmd_recover,
+    &cli_cmd_explain, &cli_cmd_report, &cli_cmd_info,  &cli_cmd_export,  &cli_cmd_diff,
+    &cli_cmd_memory,  &cli_cmd_stacks, &cli_cmd_check, &cli_cmd_recover,
 };
 
 const cli_command *cli_command_at(size_t index)

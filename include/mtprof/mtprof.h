@@ -8,6 +8,7 @@
 #include <mtprof/averages.h>
 #include <mtprof/check.h>
 #include <mtprof/clock.h>
+#include <mtprof/explain.h>
 #include <mtprof/export.h>
 #include <mtprof/health.h>
 #include <mtprof/input_list.h>

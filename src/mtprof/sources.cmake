@@ -25,6 +25,16 @@ set(MTPROF_SOURCES
     src/mtprof/analyze/averages/averages_index.c
     src/mtprof/analyze/averages/averages_key.c
     src/mtprof/analyze/averages/averages_table.c
+    src/mtprof/analyze/explain/explain.c
+    src/mtprof/analyze/explain/explain_balance.c
+    src/mtprof/analyze/explain/explain_evidence.c
+    src/mtprof/analyze/explain/explain_findings.c
+    src/mtprof/analyze/explain/explain_load.c
+    src/mtprof/analyze/explain/explain_memory.c
+    src/mtprof/analyze/explain/explain_short.c
+    src/mtprof/analyze/explain/explain_steps.c
+    src/mtprof/analyze/explain/explain_time.c
+    src/mtprof/analyze/explain/explain_write.c
     src/mtprof/analyze/memory/memory_blocks.c
     src/mtprof/analyze/memory/memory_categories.c
     src/mtprof/analyze/memory/memory_flow.c
