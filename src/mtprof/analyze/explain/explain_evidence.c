@@ -14,6 +14,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define X(cause, id, title, share, advice) title,
@@ -135,6 +136,42 @@ static bool is_library(mtprof_text file)
     return file.length == 0;
 }
 
+/* A function's name as a frame, "file(line): function"; the line is where the function begins. */
+static bool split_name(mtprof_text name, mtprof_frame *out)
+{
+    const char *open = memchr(name.bytes, '(', name.length);
+    char *end = NULL;
+    if (open == NULL || open[1] < '0' || open[1] > '9') {
+        return false;
+    }
+    *out = (mtprof_frame){.file = {name.bytes, (size_t)(open - name.bytes)},
+                          .line = strtoull(open + 1, &end, 10)};
+    return end[0] == ')' && end[1] == ':'; /* names end with a zero */
+}
+
+/* Traces of other tools have calls of functions in place of stacks: the innermost that is no
+ * library's around an event. */
+static bool find_function(const mtprof_explain *e, uint32_t event, mtprof_frame *out)
+{
+    enum {
+        LOOK_BACK = 1 << 20 /* events; a function that began before is far from the cause */
+    };
+    const mtprof__explain_columns *c = &e->columns;
+    uint32_t at = event;
+    uint32_t least = event > LOOK_BACK ? event - LOOK_BACK : 0;
+    while (at > least && !(c->kind[at] == MTPROF_EVENT_KIND_FUNCTION &&
+                           c->track[at] == c->track[event] && c->end_ns[at] >= c->end_ns[event])) {
+        at--;
+    }
+    while (at < c->n && c->kind[at] == MTPROF_EVENT_KIND_FUNCTION) {
+        if (split_name(mtprof_model_name(e->model, c->name[at]), out) && !is_library(out->file)) {
+            return true;
+        }
+        at = c->parent[at] < at ? c->parent[at] : MTPROF_NO_EVENT;
+    }
+    return false;
+}
+
 /* The innermost frame that is no library's; else the innermost with a file. */
 static bool find_line(const mtprof_explain *e, uint32_t event, mtprof_frame *out)
 {
@@ -154,7 +191,7 @@ static bool find_line(const mtprof_explain *e, uint32_t event, mtprof_frame *out
             return true;
         }
     }
-    return found;
+    return found || (e->n_functions > 0 && event < e->columns.n && find_function(e, event, out));
 }
 
 /* ---- building -------------------------------------------------------------------------------- */

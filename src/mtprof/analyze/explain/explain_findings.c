@@ -17,9 +17,8 @@
 #include <string.h>
 
 enum {
-    WALL_LEAST_NS = 1000 * 1000, /* a shorter trace explains nothing */
-    SHORT_LEAST = 100,           /* kernels */
-    OPS_LEAST = 20               /* for time between ops to mean anything */
+    SHORT_LEAST = 100, /* kernels */
+    OPS_LEAST = 20     /* for time between ops to mean anything */
 };
 
 /* Those whose gain is no time come after those that have one; nothing comes before a failure. */
@@ -30,7 +29,7 @@ enum {
 
 static bool passes(const mtprof_explain *e, enum mtprof_cause cause, int64_t gain_ns)
 {
-    return e->wall_ns >= WALL_LEAST_NS && gain_ns > 0 &&
+    return e->wall_ns >= MTPROF__EXPLAIN_LEAST_NS && gain_ns > 0 &&
            (double)gain_ns >= mtprof__cause_shares[cause] * (double)e->wall_ns;
 }
 
@@ -186,6 +185,32 @@ static int add_host_code(mtprof_explain *e, uint32_t most)
     return status;
 }
 
+/* The longest time between ops, and what comes after it. */
+static int add_longest(mtprof_explain *e)
+{
+    const mtprof__explain_columns *c = &e->columns;
+    const mtprof__span *longest = NULL;
+    for (size_t i = 0; i < e->rest.n; i++) {
+        const mtprof__span *span = &e->rest.items[i];
+        if (longest == NULL ||
+            span->end_ns - span->start_ns > longest->end_ns - longest->start_ns) {
+            longest = span;
+        }
+    }
+    for (size_t i = 0; longest != NULL && i < c->n; i++) {
+        if (c->start_ns[i] >= longest->end_ns && c->track[i] == e->main_track &&
+            (c->kind[i] == MTPROF_EVENT_KIND_OP || c->kind[i] == MTPROF_EVENT_KIND_RUNTIME)) {
+            mtprof_explain_evidence item = {.kind = MTPROF_EVIDENCE_EVENT,
+                                            .event = (uint32_t)i,
+                                            .ns = longest->end_ns - longest->start_ns};
+            return mtprof__evidence_add(e, item, "the longest break, %s, ends with %s",
+                                        mtprof__duration((double)item.ns).text,
+                                        mtprof__shown_name(e, (uint32_t)i).text);
+        }
+    }
+    return MTPROF_OK;
+}
+
 static int add_python(mtprof_explain *e, bool *is_made)
 {
     int64_t ns = e->parts[MTPROF_PART_PYTHON];
@@ -195,6 +220,7 @@ static int add_python(mtprof_explain *e, bool *is_made)
     }
     MT_TRY(mtprof__finding_add(e, MTPROF_CAUSE_PYTHON_OVERHEAD, ns, MTPROF_CONFIDENCE_HIGH));
     MT_TRY(add_host_code(e, 3));
+    MT_TRY(add_longest(e));
     MT_TRY(mtprof__evidence_add(e, fact, "%llu ops, %s of other code for each",
                                 (unsigned long long)e->n_ops,
                                 mtprof__duration((double)ns / (double)e->n_ops).text));
@@ -219,9 +245,10 @@ static int add_tracks(mtprof_explain *e)
         mtprof_explain_evidence item = {
             .kind = MTPROF_EVIDENCE_TRACK, .name = track.name, .ns = b->busy_ns[ends[i]]};
         MT_TRY(mtprof__evidence_add(
-            e, item, "the %s of %u %s, %s%s%lld, is busy for %s", i == 0 ? "busiest" : "least busy",
-            b->n, track.device != 0 ? "queues" : "threads", mtprof__shown_text(track.name).text,
-            track.name.length > 0 ? " " : "", (long long)track.tid,
+            e, item, "the %s of %u %s, %s %lld%s%s, is busy for %s",
+            i == 0 ? "busiest" : "least busy", b->n, track.device != 0 ? "queues" : "threads",
+            track.device != 0 ? "queue" : "thread", (long long)track.tid,
+            track.name.length > 0 ? " " : "", mtprof__shown_text(track.name).text,
             mtprof__duration((double)b->busy_ns[ends[i]]).text));
     }
     return mtprof__evidence_add(e, fact, "they run %s at the same time",

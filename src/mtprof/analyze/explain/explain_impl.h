@@ -29,6 +29,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum {
+    MTPROF__EXPLAIN_LEAST_NS = 1000 * 1000 /* a shorter trace explains nothing */
+};
+
 enum mtprof__name_class {
     MTPROF__NAME_NONE = 0,
     MTPROF__NAME_DATA,
@@ -201,7 +205,9 @@ enum mtprof__trait {
 /* All fail with ENOMEM, and those that read the model as mtprof_model_get_column() does. */
 int mtprof__explain_load(mtprof_explain *e);
 int mtprof__explain_time(mtprof_explain *e);
-int mtprof__explain_steps(mtprof_explain *e);
+/* Which steps are slow, before parts are known; and their excess, after. */
+int mtprof__explain_choose_steps(mtprof_explain *e);
+int mtprof__explain_move_steps(mtprof_explain *e);
 void mtprof__explain_short(mtprof_explain *e);
 int mtprof__explain_balance(mtprof_explain *e);
 int mtprof__explain_memory(mtprof_explain *e);

@@ -264,8 +264,10 @@ static int add_windows(mtprof_explain *e)
     int64_t first = INT64_MAX;
     int64_t last = INT64_MIN;
     for (size_t i = 0; i < c->n; i++) {
-        first = c->start_ns[i] < first ? c->start_ns[i] : first;
-        last = c->end_ns[i] > last ? c->end_ns[i] : last;
+        if (c->kind[i] != MTPROF_EVENT_KIND_RUNTIME) { /* at the end the profiler waits by itself */
+            first = c->start_ns[i] < first ? c->start_ns[i] : first;
+            last = c->end_ns[i] > last ? c->end_ns[i] : last;
+        }
     }
     if (e->model->n_epochs < 2) {
         return first < last ? add_step(e, first, last, -1) : MTPROF_OK;
@@ -278,21 +280,72 @@ static int add_windows(mtprof_explain *e)
     return MTPROF_OK;
 }
 
+/* A program that calls step() without a schedule has no events for steps, but its events know
+ * theirs: a step lasts from its first event to that of the next one. */
+static int add_counted(mtprof_explain *e)
+{
+    const mtprof__explain_columns *c = &e->columns;
+    int64_t start_ns = 0;
+    int64_t last_ns = 0;
+    int32_t now = -1;
+    for (size_t i = 0; i < c->n; i++) {
+        if (c->track[i] != e->main_track || c->step[i] < 0 ||
+            c->kind[i] == MTPROF_EVENT_KIND_RUNTIME) {
+            continue;
+        }
+        if (c->step[i] > now) {
+            if (now >= 0 && (!e->options.step_given || now == e->options.step)) {
+                MT_TRY(add_step(e, start_ns, c->start_ns[i], now));
+            }
+            now = c->step[i];
+            start_ns = c->start_ns[i];
+        }
+        last_ns = c->end_ns[i] > last_ns || now == c->step[i] ? c->end_ns[i] : last_ns;
+    }
+    /* what comes after the last call of step() is rarely a whole step */
+    const mtprof__step *before = e->n_steps > 0 ? &e->steps[e->n_steps - 1] : NULL;
+    bool is_whole = before == NULL || last_ns - start_ns > (before->end_ns - before->start_ns) / 2;
+    if (now >= 0 && is_whole && (!e->options.step_given || now == e->options.step)) {
+        MT_TRY(add_step(e, start_ns, last_ns, now));
+    }
+    return MTPROF_OK;
+}
+
+static bool are_counted(const mtprof_explain *e)
+{
+    const mtprof__explain_columns *c = &e->columns;
+    int32_t first = -1;
+    for (size_t i = 0; i < c->n; i++) {
+        if (c->track[i] == e->main_track && c->step[i] >= 0) {
+            if (first >= 0 && c->step[i] != first) {
+                return true;
+            }
+            first = c->step[i];
+        }
+    }
+    return false;
+}
+
 static int find_steps(mtprof_explain *e)
 {
     const mtprof__explain_columns *c = &e->columns;
     int32_t least = INT32_MAX;
     int32_t most = INT32_MIN;
-    if (!e->has_steps && !e->options.step_given) {
+    bool is_counted = !e->has_steps && are_counted(e);
+    if (is_counted) {
+        MT_TRY(add_counted(e));
+        e->has_steps = true;
+    } else if (!e->has_steps && !e->options.step_given) {
         return add_windows(e);
     }
     for (size_t i = 0; i < c->n; i++) {
-        if (c->kind[i] != MTPROF_EVENT_KIND_STEP || c->track[i] != e->main_track) {
+        bool is_step = is_counted ? c->step[i] >= 0 : c->kind[i] == MTPROF_EVENT_KIND_STEP;
+        if (!is_step || c->track[i] != e->main_track) {
             continue;
         }
         least = c->step[i] < least ? c->step[i] : least;
         most = c->step[i] > most ? c->step[i] : most;
-        if (!e->options.step_given || c->step[i] == e->options.step) {
+        if (!is_counted && (!e->options.step_given || c->step[i] == e->options.step)) {
             MT_TRY(add_step(e, c->start_ns[i], c->end_ns[i], c->step[i]));
         }
     }

@@ -169,7 +169,9 @@ static int find_events(mtprof_explain *e, mtprof__site *sites, size_t n)
         }
         mtprof__site *found = bsearch(&key, sites, n, sizeof *sites, compare_owners);
         if (found != NULL && found->event == MTPROF_NO_EVENT && id[i] != 0) {
-            found->event = (uint32_t)i;
+            uint32_t top = mtprof__explain_top(e, (uint32_t)i);
+            bool is_step = e->columns.kind[top] == MTPROF_EVENT_KIND_STEP;
+            found->event = is_step ? MTPROF_NO_EVENT : top; /* a step is no place */
         }
     }
     return MTPROF_OK;

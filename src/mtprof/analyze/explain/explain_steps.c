@@ -94,7 +94,7 @@ static void choose(mtprof_explain *e, int64_t most)
     }
 }
 
-/* The usual parts: medians over the normal steps, made to add up to at most the median step. */
+/* The usual parts: medians over the normal steps. */
 static void usual_parts(const mtprof_explain *e, int64_t *times, int64_t *usual)
 {
     for (int p = 0; p < MTPROF_PART_COUNT; p++) {
@@ -118,9 +118,8 @@ static void sum_parts(mtprof_explain *e)
     }
 }
 
-int mtprof__explain_steps(mtprof_explain *e)
+int mtprof__explain_choose_steps(mtprof_explain *e)
 {
-    int64_t usual[MTPROF_PART_COUNT];
     int64_t *times = mtb_calloc(e->n_steps + 1, sizeof *times);
     if (times == NULL) {
         return mtprof__explain_no_memory("steps");
@@ -133,19 +132,30 @@ int mtprof__explain_steps(mtprof_explain *e)
     }
     if (e->has_steps && e->n_steps >= STEPS_LEAST) {
         choose(e, usual_most(e, times));
-        usual_parts(e, times, usual);
-        for (size_t i = 0; i < e->n_steps; i++) {
-            int64_t compiled = e->steps[i].parts[MTPROF_PART_COMPILE];
-            if (e->steps[i].state == MTPROF_STEP_WARM_UP) {
-                move_excess(&e->steps[i], usual, MTPROF_PART_WARM_UP);
-            } else if (e->steps[i].state == MTPROF_STEP_SLOW) {
-                e->steps[i].parts[MTPROF_PART_COMPILE] = 0; /* a cause of its own: it stays there */
-                move_excess(&e->steps[i], usual, MTPROF_PART_SLOW);
-                e->steps[i].parts[MTPROF_PART_COMPILE] = compiled;
-            }
+    }
+    mtb_free(times);
+    return MTPROF_OK;
+}
+
+int mtprof__explain_move_steps(mtprof_explain *e)
+{
+    int64_t usual[MTPROF_PART_COUNT];
+    int64_t *times = mtb_calloc(e->n_steps + 1, sizeof *times);
+    if (times == NULL) {
+        return mtprof__explain_no_memory("steps");
+    }
+    usual_parts(e, times, usual);
+    mtb_free(times);
+    for (size_t i = 0; i < e->n_steps; i++) {
+        int64_t compiled = e->steps[i].parts[MTPROF_PART_COMPILE];
+        if (e->steps[i].state == MTPROF_STEP_WARM_UP) {
+            move_excess(&e->steps[i], usual, MTPROF_PART_WARM_UP);
+        } else if (e->steps[i].state == MTPROF_STEP_SLOW) {
+            e->steps[i].parts[MTPROF_PART_COMPILE] = 0; /* a cause of its own: it stays there */
+            move_excess(&e->steps[i], usual, MTPROF_PART_SLOW);
+            e->steps[i].parts[MTPROF_PART_COMPILE] = compiled;
         }
     }
     sum_parts(e);
-    mtb_free(times);
     return MTPROF_OK;
 }

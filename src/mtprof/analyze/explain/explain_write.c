@@ -112,7 +112,7 @@ static bool say_gain(const mtprof_explain *e, const mtprof_explain_finding *of, 
     if (of->gain_ns == 0) {
         return false;
     }
-    (void)snprintf(out, SENTENCE_BYTES, "Costs %s: without it, up to %s of %s less%s.",
+    (void)snprintf(out, SENTENCE_BYTES, "Costs %s of the time: without it, up to %s of %s less%s.",
                    mtprof__percent(e, (double)of->gain_ns).text,
                    mtprof__duration((double)of->gain_ns).text,
                    mtprof__duration((double)e->wall_ns).text,
@@ -134,7 +134,12 @@ static bool say_left_out(const page *p, char *out)
     return true;
 }
 
-static const char clean_text[] = "Clean: nothing passes the threshold of a finding.";
+static const char *clean_text(const mtprof_explain *e)
+{
+    return e->wall_ns < MTPROF__EXPLAIN_LEAST_NS
+               ? "Less than 1 ms was recorded: too little to explain."
+               : "Clean: nothing passes the threshold of a finding.";
+}
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
@@ -147,11 +152,21 @@ static size_t columns_of(const char *text, size_t length)
     return n;
 }
 
+/* Up to the next blank where a line may end: not between a number and its unit. */
+static size_t word_length(const char *text)
+{
+    size_t n = strcspn(text, " ");
+    while (n > 0 && text[n] == ' ' && text[n - 1] >= '0' && text[n - 1] <= '9') {
+        n += 1 + strcspn(text + n + 1, " ");
+    }
+    return n;
+}
+
 /* Words, broken to the width; lines after the first are indented. */
 static void wrap(page *p, const char *text, size_t indent)
 {
     while (*text != '\0') {
-        size_t length = strcspn(text, " ");
+        size_t length = word_length(text);
         size_t columns = columns_of(text, length);
         if (p->column > indent && p->column + 1 + columns > p->width) {
             mtb_write_format(p->to, "\n%*s", (int)indent, "");
@@ -190,8 +205,8 @@ static void write_text_finding(page *p, uint32_t index)
     for (uint32_t i = 0; i < shown_evidence(p, index); i++) {
         write_line(p, "   - ", 5, f->evidence[i].text.bytes);
     }
-    mtb_write_literal(p->to, "   What to do: ");
-    p->column = 15;
+    mtb_write_literal(p->to, "   What to do:");
+    p->column = 14;
     wrap(p, f->of.advice.bytes, 3);
 }
 
@@ -203,7 +218,7 @@ static void write_text(page *p)
     say_parts(p->e, sentence);
     write_line(p, "", 0, sentence);
     if (p->e->n_findings == 0) {
-        mtb_write_format(p->to, "\n%s\n", clean_text);
+        mtb_write_format(p->to, "\n%s\n", clean_text(p->e));
     }
     for (uint32_t i = 0; i < p->n_findings; i++) {
         write_text_finding(p, i);
@@ -247,7 +262,7 @@ static void write_markdown(page *p)
     say_parts(p->e, sentence);
     write_paragraph(p->to, "", sentence);
     if (p->e->n_findings == 0) {
-        mtb_write_format(p->to, "\n**%s**\n", clean_text);
+        mtb_write_format(p->to, "\n**%s**\n", clean_text(p->e));
     }
     for (uint32_t i = 0; i < p->n_findings; i++) {
         const mtprof__finding *f = &p->e->findings[i];
