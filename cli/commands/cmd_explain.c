@@ -10,6 +10,7 @@
 #include <mtprof/explain.h>
 
 #include <stdio.h>
+#include <string.h>
 
 typedef struct explain_settings {
     cli_common common;
@@ -56,8 +57,8 @@ static bool parse_step(void *value, const char *text, cli_refusal *why)
 static void paint_line(void *context, char *line, size_t length)
 {
     (void)context, (void)length;
-    bool is_title = line[0] >= '1' && line[0] <= '9' && length > 3 &&
-                    (line[1] == '.' || (line[1] >= '0' && line[1] <= '9' && line[2] == '.'));
+    size_t digits = strspn(line, "0123456789");
+    bool is_title = digits > 0 && strncmp(line + digits, ". ", 2) == 0;
     printf("%s%s%s\n", is_title ? cli_style(CLI_BOLD) : "", line,
            is_title ? cli_style(CLI_PLAIN) : "");
 }

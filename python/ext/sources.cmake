@@ -22,6 +22,7 @@ set(MT_PY_PROFILER_SOURCES
     python/ext/profiler/results/event_object.c
     python/ext/profiler/results/event_relatives.c
     python/ext/profiler/results/event_slots.c
+    python/ext/profiler/results/explanation.c
     python/ext/profiler/results/given_rows.c
     python/ext/profiler/results/model_facts.c
     python/ext/profiler/results/model_results.c

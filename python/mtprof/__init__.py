@@ -19,6 +19,7 @@ import atexit as _atexit
 TYPE_CHECKING = False  # typing's, whose import takes longer than the rest of this package's
 if TYPE_CHECKING:  # at run time: __getattr__() below
     from mtprof.events import EventList, FunctionEvent, FunctionEventAvg
+    from mtprof.explanation import explain
     from mtprof.results import load
 
 from mtprof import _mtprof
@@ -40,7 +41,7 @@ __all__ = [
     "profile", "schedule", "supported_activities", "tensorboard_trace_handler", "ProfilerAction",
     "ProfilerActivity", "kineto_available", "DeviceType", "record_function", "ExecutionTraceObserver",
     "ActivityError", "EventList", "FunctionEvent", "FunctionEventAvg", "KinetoStepTracker", "RecordScope",
-    "ScheduleError", "begin", "counter", "end", "flow", "instant", "itt", "load", "name_thread", "set_host",
+    "ScheduleError", "begin", "counter", "end", "explain", "flow", "instant", "itt", "load", "name_thread", "set_host",
 ]
 
 # A session that still runs when the interpreter ends is ended then, and its file finished. After that (last
@@ -48,7 +49,8 @@ __all__ = [
 _atexit.register(_mtprof.stacks_end)
 _atexit.register(_mtprof.close_all)
 
-_LATER = {"load": "results", "EventList": "events", "FunctionEvent": "events", "FunctionEventAvg": "events"}
+_LATER = {"load": "results", "explain": "explanation", "EventList": "events",
+          "FunctionEvent": "events", "FunctionEventAvg": "events"}
 
 
 if not TYPE_CHECKING:  # a checker would take it for any name

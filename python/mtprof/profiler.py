@@ -424,9 +424,15 @@ class _KinetoProfile(_mtprof.Profile):
         """What the recording knows about itself: how much it holds, what it lost, what it costs."""
         return self._results("reading its health").health()
 
-    def explain(self):
-        """Why the results are empty, in one line; what they hold otherwise."""
-        return self._explain()
+    def explain(self, step=None):
+        """Why the program is slow: findings with evidence and advice (docs/explain.md); print() shows them.
+
+        step: only this one. Where nothing was recorded the text says why.
+        """
+        if self._window_now().results == _NONE:
+            from mtprof.explanation import Explanation
+            return Explanation.of_nothing(self._explain())
+        return self._results("explaining it").explain(step)
 
 
 class profile(_KinetoProfile):

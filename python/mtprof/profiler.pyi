@@ -11,6 +11,7 @@ from mtprof.config import KinetoStepTracker as KinetoStepTracker
 from mtprof.config import _ExperimentalConfig as _ExperimentalConfig
 from mtprof.enums import ProfilerAction, ProfilerActivity
 from mtprof.events import EventList, FunctionEventAvg
+from mtprof.explanation import Explanation
 from mtprof.results import Health
 
 __all__ = ["profile", "set_host", "KinetoStepTracker", "_ExperimentalConfig", "_KinetoProfile"]
@@ -76,7 +77,7 @@ class _KinetoProfile(_mtprof.Profile):
     def export(self, format: str, path: _Path, **options: Any) -> dict[str, Any]: ...
     def save(self, path: _Path) -> None: ...
     def health(self) -> Health: ...
-    def explain(self) -> str: ...
+    def explain(self, step: int | None = None) -> Explanation: ...
 
 class profile(_KinetoProfile):
     schedule: Callable[[int], ProfilerAction]

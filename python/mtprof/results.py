@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ._mtprof import FunctionEvent, Model
     from .events import Columns, EventList, FunctionEventAvg
+    from .explanation import Explanation
 
     _Path = str | bytes | PathLike[str] | PathLike[bytes]
     _Progress = Callable[[str, int, int], object]
@@ -315,6 +316,17 @@ class Results:
         if self._reason is not None and all(model.findings()["events"] == 0 for model in self._models):
             reason = self._reason() or None
         return Health(self._models, reason, self._host())
+
+    def explain(self, step: int | None = None) -> Explanation:
+        """Why the program is slow: findings with evidence and advice (docs/explain.md); print() shows them.
+
+        step: only this one. Of several windows the latest is explained.
+        """
+        from .explanation import Explanation
+        if not self._models or self._models[0].findings()["events"] == 0:
+            reason = self._reason() if self._reason is not None else None
+            return Explanation.of_nothing(reason or "There are no events to explain.")
+        return Explanation.of_model(self._models[0], step)
 
     def _host(self):
         """What mtprof.torch says about the program, None without it. A file may say anything."""

@@ -198,7 +198,7 @@ class Recording:
                 _profiler._around = None
                 self.stopped = why
                 running.stop()
-                self.explained = running.explain()
+                self.explained = running._explain()
 
     def failed(self, name, error):
         """What we do when a module was imported has failed."""

@@ -18,7 +18,7 @@ if getattr(sys.modules.get("torch"), "__name__", "torch") == "mindtorch_v2":
                       "already", name="mtprof.torch")
 
 from mtprof import (DeviceType, EventList, FunctionEvent, FunctionEventAvg, KinetoStepTracker, ProfilerAction,
-                    ProfilerActivity, RecordScope, kineto_available, load, schedule, supported_activities,
+                    ProfilerActivity, RecordScope, explain, kineto_available, load, schedule, supported_activities,
                     tensorboard_trace_handler)
 from mtprof.torch import _itt
 
@@ -34,5 +34,5 @@ __all__ = [
     "profile", "schedule", "supported_activities", "tensorboard_trace_handler", "ProfilerAction",
     "ProfilerActivity", "kineto_available", "DeviceType", "record_function", "ExecutionTraceObserver",
     "EventList", "FunctionEvent", "FunctionEventAvg", "KinetoStepTracker", "RecordScope", "TorchHostError",
-    "CudaInfo", "choose_tier", "cuda_info", "info", "load", "patch", "unpatch",
+    "CudaInfo", "choose_tier", "cuda_info", "explain", "info", "load", "patch", "unpatch",
 ]

@@ -232,22 +232,22 @@ class Windows(Case):
 
     def test_explain_does_not_deny_events(self):
         with profile() as prof:
-            self.assertEqual(prof.explain(), "1 step recorded, without an event in it")
+            self.assertEqual(prof._explain(), "1 step recorded, without an event in it")
             mtprof.counter("c", 1)
-            self.assertEqual(prof.explain(), "1 step recorded, with marks but no scope or op in it")
+            self.assertEqual(prof._explain(), "1 step recorded, with marks but no scope or op in it")
             scope("x")
-            self.assertEqual(prof.explain(), "1 step recorded, with events in it")
-        self.assertEqual(prof.explain(), "1 step recorded, with events in it")
+            self.assertEqual(prof._explain(), "1 step recorded, with events in it")
+        self.assertEqual(prof._explain(), "1 step recorded, with events in it")
         with profile(schedule=schedule(wait=0, warmup=0, active=2, repeat=1)) as prof:
             for _ in range(3):
                 scope("x")
                 prof.step()
-        self.assertEqual(prof.explain(), "2 steps recorded, with events in them")
+        self.assertEqual(prof._explain(), "2 steps recorded, with events in them")
 
     def test_empty_says_why(self):
         with profile(schedule=schedule(wait=1, warmup=1, active=1)) as prof:
             prof.step()
-        self.assertIn("step() was called 1 time, the schedule needs 2", prof.explain())
+        self.assertIn("step() was called 1 time, the schedule needs 2", prof._explain())
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             self.assertEqual(list(prof.events()), [])

@@ -82,7 +82,7 @@ uint64_t tt_launch(timed_trace *t, int thread, const char *name, uint64_t ns);
 uint64_t tt_work(timed_trace *t, uint32_t kind, uint64_t key, int queue, const char *name,
                  uint64_t ns, uint64_t bytes);
 uint64_t tt_kernel(timed_trace *t, uint64_t key, int queue, const char *name, uint64_t ns);
-/* An op that reads a result: a runtime call that lasts until the queue is done, and `more` after. */
+/* An op that reads a result: a runtime call that lasts until the queue is done and `more`. */
 void tt_read(timed_trace *t, int queue, const char *op, uint64_t more);
 /* The main thread's memory; less than 0: freed. */
 void tt_alloc(timed_trace *t, uint64_t address, int64_t bytes);

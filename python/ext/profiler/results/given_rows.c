@@ -88,14 +88,14 @@ static int buffer_write(void *context, const void *bytes, size_t length)
     return 0;
 }
 
-PyObject *table_text(mtprof_averages *averages, const mtprof_table_options *options)
+PyObject *written_text(text_writer *write, const void *what, const void *options)
 {
     text_buffer buffer = {NULL, 0, 0};
     mtprof_output output = {
         .struct_size = sizeof output, .context = &buffer, .write = buffer_write};
     mtprof_status status = MTPROF_OK;
     Py_BEGIN_ALLOW_THREADS;
-    status = mtprof_averages_table(averages, options, &output);
+    status = write(what, options, &output);
     Py_END_ALLOW_THREADS;
     PyObject *text = NULL;
     if (status == MTPROF_OK) {
@@ -106,6 +106,17 @@ PyObject *table_text(mtprof_averages *averages, const mtprof_table_options *opti
     }
     PyMem_RawFree(buffer.bytes);
     return text;
+}
+
+static mtprof_status write_table(const void *averages, const void *options,
+                                 const mtprof_output *output)
+{
+    return mtprof_averages_table((mtprof_averages *)(uintptr_t)averages, options, output);
+}
+
+PyObject *table_text(mtprof_averages *averages, const mtprof_table_options *options)
+{
+    return written_text(write_table, averages, options);
 }
 
 /* (text, the self CPU time and the self device time that shares are of, None: no device). */

@@ -182,6 +182,8 @@ int rows_start(PyObject *module, PyObject *mixin);
 PyObject *model_averages(model_object *self, PyObject *args, PyObject *keywords);
 PyObject *model_table(model_object *self, PyObject *args, PyObject *keywords);
 PyObject *model_export(model_object *self, PyObject *args, PyObject *keywords);
+/* (explanation.c) */
+PyObject *model_explain(model_object *self, PyObject *args, PyObject *keywords);
 /* Instants, counters and flows, a list of tuples (marks_list.c). */
 PyObject *model_marks(model_object *self, PyObject *ignored);
 PyObject *model_column_object(model_object *self, PyObject *name);
@@ -189,6 +191,10 @@ PyObject *model_column_names(model_object *self, PyObject *ignored);
 
 /* Options of a table from keywords that all tables share. Texts are borrowed from `options`. */
 int table_options_from(PyObject *options, mtprof_table_options *out);
+/* What a function of the library writes for these options, as a str. */
+typedef mtprof_status text_writer(const void *what, const void *options,
+                                  const mtprof_output *output);
+PyObject *written_text(text_writer *write, const void *what, const void *options);
 /* The text of a table. */
 PyObject *table_text(mtprof_averages *averages, const mtprof_table_options *options);
 

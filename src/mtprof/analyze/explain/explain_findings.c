@@ -369,9 +369,9 @@ static int add_odd_steps(mtprof_explain *e, uint8_t state)
 
 static int add_steps(mtprof_explain *e)
 {
-    int64_t slow = e->parts[MTPROF_PART_SLOW];
+    int64_t slow = e->excess_ns[MTPROF_STEP_SLOW];
     int64_t first_compiled = e->parts[MTPROF_PART_COMPILE] - e->recompiled_ns;
-    int64_t warm = e->parts[MTPROF_PART_WARM_UP] + first_compiled;
+    int64_t warm = e->excess_ns[MTPROF_STEP_WARM_UP] + first_compiled;
     if (passes(e, MTPROF_CAUSE_SLOW_STEPS, slow)) {
         MT_TRY(mtprof__finding_add(e, MTPROF_CAUSE_SLOW_STEPS, slow, MTPROF_CONFIDENCE_HIGH));
         MT_TRY(add_odd_steps(e, MTPROF_STEP_SLOW));

@@ -2,7 +2,7 @@
  *
  * How a model becomes findings.
  *
- *   explain_load.c      columns, steps, which threads drive the program; spans by what the host does
+ *   explain_load.c      columns, steps, the threads that drive the program; spans of what is done
  *   explain_time.c      wall time ─► parts: spans are taken out of it in a fixed order
  *   explain_steps.c     slow steps and the warm-up: what they take more than the median
  *   explain_short.c     kernels and ops that are too short
@@ -12,9 +12,9 @@
  *   explain_evidence.c  their evidence and texts
  *   explain_write.c     findings ─► text, JSON, Markdown
  *
- *   EX1  A nanosecond of a step is in one part: each charge takes what it finds out of `rest`.
- *   EX2  Spans of a list are sorted by start; they may overlap.
- *   EX3  The gains of all findings together are at most the wall time: those that come from the
+ *   XPL1  A nanosecond of a step is in one part: each charge takes what it finds out of `rest`.
+ *   XPL2  Spans of a list are sorted by start; they may overlap.
+ *   XPL3  The gains of all findings together are at most the wall time: those that come from the
  *        same part share it (explain_findings.c).
  */
 #ifndef MTPROF_ANALYZE_EXPLAIN_EXPLAIN_IMPL_H
@@ -171,8 +171,9 @@ struct mtprof_explain {
     mtprof__step *steps;
     size_t n_steps, steps_capacity;
     int64_t wall_ns, median_ns;
-    int64_t parts[MTPROF_PART_COUNT]; /* of all steps */
-    int64_t recompiled_ns;            /* of the part COMPILE: after the first step */
+    int64_t parts[MTPROF_PART_COUNT];        /* of all steps */
+    int64_t excess_ns[MTPROF_STEP_SLOW + 1]; /* of steps by their state */
+    int64_t recompiled_ns;                   /* of the part COMPILE: after the first step */
 
     mtprof__spans spans[MTPROF__SPANS_COUNT];
     mtprof__spans rest; /* of the wall time: in no part yet; sorted, disjoint */

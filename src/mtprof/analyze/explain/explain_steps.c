@@ -48,33 +48,26 @@ static int64_t usual_most(const mtprof_explain *e, int64_t *times)
     return mtb_add_sat(e->median_ns, by_spread > by_share ? by_spread : by_share);
 }
 
-/* Moves what each part has more than usual, in proportion, `excess` in all. */
+/* Moves what each part has more than usual. That may be more than the whole step has, where another
+ * part is smaller than usual; excess_ns is what the step takes longer. */
 static void move_excess(mtprof__step *step, const int64_t *usual, enum mtprof_part to)
 {
-    double more[MTPROF_PART_COUNT];
-    double all = 0;
     int64_t excess = 0;
     for (int p = 0; p < MTPROF_PART_COUNT; p++) {
-        more[p] = step->parts[p] > usual[p] ? (double)(step->parts[p] - usual[p]) : 0;
-        all += more[p];
         excess += step->parts[p] - usual[p];
     }
-    if (excess <= 0) {
-        return;
-    }
-    step->excess_ns = excess;
-    for (int p = 0; p < MTPROF_PART_COUNT; p++) {
-        if (more[p] > (double)step->more_ns) {
+    for (int p = 0; excess > 0 && p < MTPROF_PART_COUNT; p++) {
+        int64_t more = p != (int)to ? step->parts[p] - usual[p] : 0;
+        if (more > step->more_ns) {
             step->more_part = (uint8_t)p;
-            step->more_ns = (int64_t)more[p];
+            step->more_ns = more;
+        }
+        if (more > 0) {
+            step->parts[p] -= more;
+            step->parts[to] += more;
         }
     }
-    for (int p = 0; p < MTPROF_PART_COUNT; p++) {
-        int64_t moved = (int64_t)(more[p] * ((double)excess / all));
-        moved = moved > step->parts[p] ? step->parts[p] : moved;
-        step->parts[p] -= moved;
-        step->parts[to] += moved;
-    }
+    step->excess_ns = excess > 0 ? excess : 0;
 }
 
 static void choose(mtprof_explain *e, int64_t most)
@@ -114,6 +107,7 @@ static void sum_parts(mtprof_explain *e)
         for (int p = 0; p < MTPROF_PART_COUNT; p++) {
             e->parts[p] += e->steps[i].parts[p];
         }
+        e->excess_ns[e->steps[i].state] += e->steps[i].excess_ns;
         e->recompiled_ns += i > 0 ? e->steps[i].parts[MTPROF_PART_COMPILE] : 0;
     }
 }

@@ -195,10 +195,18 @@ static void write_text_finding(page *p, uint32_t index)
 {
     const mtprof__finding *f = &p->e->findings[index];
     char sentence[SENTENCE_BYTES];
-    size_t room = p->width > strlen(f->of.id) + 3 ? p->width - strlen(f->of.id) - 3 : 0;
-    int n = snprintf(sentence, sizeof sentence, "%u. %s", index + 1, f->of.title.bytes);
-    mtb_write_format(p->to, "\n%-*s  [%s]\n", (int)(room > 2 ? room - 1 : (size_t)n), sentence,
-                     f->of.id);
+    int n = snprintf(sentence, sizeof sentence, "\n%u. ", index + 1);
+    size_t used = columns_of(f->of.title.bytes, f->of.title.length) + (size_t)n - 1;
+    size_t id = strlen(f->of.id) + 2;
+    mtb_write(p->to, sentence, (size_t)n);
+    if (used + 2 + id <= p->width) {
+        mtb_write_format(p->to, "%s%*s[%s]\n", f->of.title.bytes, (int)(p->width - used - id), "",
+                         f->of.id);
+    } else {
+        p->column = 3;
+        wrap(p, f->of.title.bytes, 3);
+        mtb_write_format(p->to, "   [%s]\n", f->of.id);
+    }
     if (say_gain(p->e, &f->of, sentence)) {
         write_line(p, "   ", 3, sentence);
     }

@@ -649,7 +649,7 @@ static int print(void *context, const void *bytes, size_t length)
     return 0;
 }
 
-/* EX1, EX3: parts add up to the wall time, in each step and in all; gains to no more. */
+/* XPL1, XPL3: parts add up to the wall time, in each step and in all; gains to no more. */
 static void check_sums(const mtprof_explain *e, const char *name)
 {
     mtprof_explain_facts facts = {.struct_size = sizeof facts};
