@@ -30,6 +30,7 @@ set(MT_PYTHON_TESTS
     npu/test_npu_data
     npu/test_npu_devices
     npu/test_npu_exit
+    npu/test_npu_explain
     npu/test_npu_profile
     npu/test_npu_profile_trace
     npu/test_npu_streams
@@ -43,6 +44,7 @@ set(MT_PYTHON_TESTS
     profiler/test_documented
     profiler/test_event_list
     profiler/test_events
+    profiler/test_explain_imported
     profiler/test_exports_python
     profiler/test_frames
     profiler/test_load

@@ -9,9 +9,12 @@ import contextlib
 from . import _C
 
 
-def hold(launches, stream=None):
-    """Later work on the stream waits until so many pieces of work are queued after this, or release()."""
-    _C._sim_hold(launches, stream)
+def hold(launches, stream=None, token=0):
+    """Later work on the stream waits until so many pieces of work are queued after this, or release().
+
+    token: of an open scope (mtprof.begin()); the hold is recorded as a kernel that the scope launched.
+    """
+    _C._sim_hold(launches, stream, token & 0x00FFFFFFFFFFFFFF)  # mtprof_launch_key()
 
 
 def release(stream=None):
@@ -20,11 +23,11 @@ def release(stream=None):
 
 
 @contextlib.contextmanager
-def held(stream=None):
-    """Nothing on the stream begins inside the block."""
+def held(stream=None, token=0):
+    """Nothing on the stream begins inside the block. token: see hold()."""
     if stream is None:
         stream = _C._current_stream(None)
-    hold(2**32 - 1, stream)
+    hold(2**32 - 1, stream, token)
     try:
         yield
     finally:

@@ -36,14 +36,15 @@ static PyObject *sim_hold(PyObject *Py_UNUSED(module), PyObject *args)
 {
     unsigned int launches = 0, device = 0, number = 0;
     PyObject *stream = Py_None;
-    const mt_sim *sim = PyArg_ParseTuple(args, "IO:hold", &launches, &stream)
+    unsigned long long correlation = 0;
+    const mt_sim *sim = PyArg_ParseTuple(args, "IO|K:hold", &launches, &stream, &correlation)
                             ? sim_stream(stream, &device, &number)
                             : NULL;
     if (sim == NULL) {
         return NULL;
     }
     int status = MT_OK;
-    WITHOUT_GIL(status, sim->hold(device, number, launches, 0));
+    WITHOUT_GIL(status, sim->hold(device, number, launches, correlation));
     return none_or_raise(status);
 }
 
@@ -128,7 +129,7 @@ static PyObject *sim_lose(PyObject *Py_UNUSED(module), PyObject *args)
 }
 
 static PyMethodDef functions[] = {
-    {"_sim_hold", sim_hold, METH_VARARGS, "_sim_hold(launches, stream)"},
+    {"_sim_hold", sim_hold, METH_VARARGS, "_sim_hold(launches, stream, correlation=0)"},
     {"_sim_release", sim_release, METH_O, "_sim_release(stream)"},
     {"_sim_counts", sim_counts, METH_O, "_sim_counts(stream) -> dict"},
     {"_sim_reset_counts", sim_reset_counts, METH_O, "_sim_reset_counts(stream)"},

@@ -21,8 +21,10 @@ enum {
     OPS_LEAST = 20     /* for time between ops to mean anything */
 };
 
-/* Those whose gain is no time come after those that have one; nothing comes before a failure. */
-#define RANK_REFUSED  2.0
+/* Those whose gain is no time come after those that have one. Nothing comes before a failure; then
+ * what makes all other numbers doubtful. */
+#define RANK_REFUSED  3.0
+#define RANK_DOUBTFUL 2.0
 #define RANK_GROWTH   3e-6
 #define RANK_PEAK     2e-6
 #define RANK_PROFILER 1e-6
@@ -483,7 +485,9 @@ static int add_profiler(mtprof_explain *e)
     }
     MT_TRY(mtprof__finding_add(e, MTPROF_CAUSE_PROFILER, 0, MTPROF_CONFIDENCE_MEDIUM));
     mtprof__finding *finding = &e->findings[e->n_findings - 1];
-    finding->rank = RANK_PROFILER;
+    bool is_doubtful = h->lost * 100 > e->columns.n || h->problems > 0 ||
+                       (unanswered && h->unmatched * 10 > h->launches);
+    finding->rank = is_doubtful ? RANK_DOUBTFUL : RANK_PROFILER;
     if (is_costly) {
         finding->of.share = (double)cost / (double)e->wall_ns;
         MT_TRY(mtprof__evidence_add(e, fact,
