@@ -7,12 +7,14 @@ Entries are as torch writes them: cpu_op, cuda_runtime, kernel, gpu_memcpy, user
 import gzip
 import json
 import os
+import re
 import unittest
 
 from support_folder import FolderTest
 
 import mtprof
 
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
 STEPS = 8
 MIB = 1 << 20
 
@@ -58,9 +60,10 @@ class Program:
 
     def alloc(self, address, size):
         self.live += size
-        self.entries.append({"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 100, "tid": 100,
-                             "ts": self.now, "args": {"Addr": address, "Bytes": size, "Total Allocated": self.live,
-                                                      "Total Reserved": 0, "Device Type": 0, "Device Id": -1}})
+        self.entries.append({"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 100,
+                             "tid": 100, "ts": self.now,
+                             "args": {"Addr": address, "Bytes": size, "Total Allocated": self.live,
+                                      "Total Reserved": 0, "Device Type": 0, "Device Id": -1}})
 
     def train(self, launches=10, work=400.0):
         """The good part of a step: the device is busy, and the host goes on shortly before it is done."""
@@ -117,6 +120,11 @@ def small_kernels(p, step):
     for _ in range(300):
         p.launch("aten::add_", 1.0, "vectorized_elementwise_kernel", 4.0)
     p.launch("aten::add", max(p.free[7] - 100.0 - p.now, 6.0), "add_kernel", 20.0)
+
+
+def small_ops(p, step):
+    for _ in range(500):
+        p.run("aten::add", 3.0)
 
 
 def slow_steps(p, step):
@@ -202,10 +210,10 @@ def clean_backward(p, step):
 
 
 FAULTS = {"data-wait": (data_wait, data_wait_python), "host-bound": (host_bound,), "launch-bound": (launch_bound,),
-          "sync": (sync,), "copy": (copy, copy_cpu), "small-kernels": (small_kernels,), "slow-steps": (slow_steps,),
-          "memory-growth": (memory_growth,), "memory-peak": (memory_peak,), "python-overhead": (python_overhead,),
-          "lock-or-gil-wait": (lock_wait,), "recompile": (recompile,), "warm-up": (warm_up,),
-          "imbalance": (imbalance,), "profiler": (profiler,)}
+          "sync": (sync,), "copy": (copy, copy_cpu), "small-kernels": (small_kernels, small_ops),
+          "slow-steps": (slow_steps,), "memory-growth": (memory_growth,), "memory-peak": (memory_peak,),
+          "python-overhead": (python_overhead,), "lock-or-gil-wait": (lock_wait,), "recompile": (recompile,),
+          "warm-up": (warm_up,), "imbalance": (imbalance,), "profiler": (profiler,)}
 CLEAN = (clean_training, clean_cpu, clean_hidden_loader, clean_one_item, clean_backward)
 
 
@@ -247,12 +255,17 @@ class ImportedTraces(FolderTest):
                     self.assertEqual(found.trace["steps"], STEPS if steps else 0)
                     self.check_sums(found)
 
-    def test_every_cause_is_planted(self):
-        with open(os.path.join(os.path.dirname(__file__), "..", "..", "..", "src", "mtprof", "analyze", "explain",
-                               "causes.def"), encoding="utf-8") as rows:
-            ids = [line.split('"')[1] for line in rows if line.startswith("X(")]
-        self.assertEqual(len(ids), 15)
-        self.assertEqual(sorted(ids), sorted(FAULTS))
+    def test_every_cause_is_planted_and_documented(self):
+        with open(os.path.join(ROOT, "src", "mtprof", "analyze", "explain", "causes.def"), encoding="utf-8") as rows:
+            causes = dict(re.findall(r'^X\(\w+, "([a-z-]+)", "[^"]+", ([0-9.]+),', rows.read(), re.MULTILINE))
+        with open(os.path.join(ROOT, "docs", "explain.md"), encoding="utf-8") as page:
+            text = page.read()
+        self.assertEqual(len(causes), 15)
+        self.assertEqual(sorted(causes), sorted(FAULTS))
+        self.assertEqual(re.findall(r"^### (\S+)$", text, re.MULTILINE), list(causes))
+        shares = dict(re.findall(r"^\| `([a-z-]+)` \| (?:(\d+) %)? ?\| ", text, re.MULTILINE))
+        for cause, share in causes.items():
+            self.assertEqual(float(shares[cause] or 0) / 100, float(share), cause)
 
     def test_objects_and_texts(self):
         found = self.explain(make(data_wait), "trace.json.gz")

@@ -320,11 +320,12 @@ int mtprof__evidence_charges(mtprof_explain *e, enum mtprof_part part, uint32_t 
                                               .event = charge->event,
                                               .count = charge->count,
                                               .ns = charge->ns};
+        bool is_one = charge->count == 1;
         MT_TRY(mtprof__evidence_add(
-            e, item, "%s: %s, %llu time%s, the longest %s",
-            mtprof__shown_name(e, charge->event).text, mtprof__duration((double)charge->ns).text,
-            (unsigned long long)charge->count, charge->count == 1 ? "" : "s",
-            mtprof__duration((double)charge->most_ns).text));
+            e, item, "%s: %s, %llu time%s%s%s", mtprof__shown_name(e, charge->event).text,
+            mtprof__duration((double)charge->ns).text, (unsigned long long)charge->count,
+            is_one ? "" : "s", is_one ? "" : ", the longest ",
+            is_one ? "" : mtprof__duration((double)charge->most_ns).text));
         charge = next_largest(e, part, charge);
         if (charge != NULL && charge->ns < e->parts[part] / 20) {
             break; /* less than a twentieth says nothing */

@@ -216,7 +216,7 @@ static int add_longest(mtprof_explain *e)
 static int add_python(mtprof_explain *e, bool *is_made)
 {
     int64_t ns = e->parts[MTPROF_PART_PYTHON];
-    *is_made = e->n_ops >= OPS_LEAST && passes(e, MTPROF_CAUSE_PYTHON_OVERHEAD, ns);
+    *is_made = e->n_ops_seen >= OPS_LEAST && passes(e, MTPROF_CAUSE_PYTHON_OVERHEAD, ns);
     if (!*is_made) {
         return MTPROF_OK;
     }
@@ -224,8 +224,8 @@ static int add_python(mtprof_explain *e, bool *is_made)
     MT_TRY(add_host_code(e, 3));
     MT_TRY(add_longest(e));
     MT_TRY(mtprof__evidence_add(e, fact, "%llu ops, %s of other code for each",
-                                (unsigned long long)e->n_ops,
-                                mtprof__duration((double)ns / (double)e->n_ops).text));
+                                (unsigned long long)e->n_ops_seen,
+                                mtprof__duration((double)ns / (double)e->n_ops_seen).text));
     MT_TRY(add_spread(e, MTPROF_PART_PYTHON));
     return !e->has_device && many_are_short(&e->short_work) ? add_short(e) : MTPROF_OK;
 }

@@ -64,9 +64,9 @@ enum mtprof__span_list {
     MTPROF__SPANS_SYNC, /* WAITS, and the idle time after them */
     MTPROF__SPANS_LOCK,
     MTPROF__SPANS_OVERHEAD,
-    MTPROF__SPANS_LAUNCH,  /* outermost ops that launch; without a device: none */
-    MTPROF__SPANS_HOST,    /* other outermost ops */
-    MTPROF__SPANS_CONVERT, /* without a device: outermost ops that convert */
+    MTPROF__SPANS_CONVERT, /* outermost ops that convert or copy */
+    MTPROF__SPANS_LAUNCH,  /* other outermost ops that launch; without a device: none */
+    MTPROF__SPANS_HOST,    /* the rest of the outermost ops */
     MTPROF__SPANS_OTHERS,  /* outermost ops and scopes of all other threads */
     MTPROF__SPANS_COUNT
 };
@@ -166,6 +166,7 @@ struct mtprof_explain {
     uint32_t *launched_by; /* by event: host event that launched it; only with a device */
     bool has_ops, has_device, has_steps;
     uint64_t n_ops, n_functions, n_kernels;
+    uint64_t n_ops_seen; /* in the steps that are looked at */
     int64_t busy_ns;
 
     mtprof__step *steps;

@@ -451,21 +451,20 @@ static void mark_launches(mtprof_explain *e)
     }
 }
 
-/* HOST has all outermost ops; those that launch, and those that convert, get lists of their own. */
+/* HOST has all outermost ops; those that convert or copy, and others that launch, get lists of their
+ * own. */
 static int split_tops(mtprof_explain *e)
 {
     mtprof__spans *tops = &e->spans[MTPROF__SPANS_HOST];
     size_t kept = 0;
     for (size_t i = 0; i < tops->n; i++) {
         mtprof__span span = tops->items[i];
-        uint8_t traits = e->traits[span.event];
-        bool launches = e->has_device && ((traits & MTPROF__LAUNCHES) != 0 ||
+        bool converts = mtprof__explain_class(e, span.event) == MTPROF__NAME_CONVERT;
+        bool launches = e->has_device && ((e->traits[span.event] & MTPROF__LAUNCHES) != 0 ||
                                           e->columns.kind[span.event] == MTPROF_EVENT_KIND_RUNTIME);
-        bool converts =
-            !e->has_device && mtprof__explain_class(e, span.event) == MTPROF__NAME_CONVERT;
-        if (launches || converts) {
+        if (converts || launches) {
             MT_TRY(mtprof__spans_add(
-                &e->spans[launches ? MTPROF__SPANS_LAUNCH : MTPROF__SPANS_CONVERT], span.start_ns,
+                &e->spans[converts ? MTPROF__SPANS_CONVERT : MTPROF__SPANS_LAUNCH], span.start_ns,
                 span.end_ns, span.event));
         } else {
             tops->items[kept++] = span;

@@ -32,8 +32,14 @@ void mtprof__explain_short(mtprof_explain *e)
     int64_t shortest = INT64_MAX;
     for (size_t i = 0; i < e->columns.n; i++) {
         int64_t ns;
-        if (!counts(e, i, &ns) ||
+        bool is_op = e->columns.kind[i] == MTPROF_EVENT_KIND_OP;
+        bool is_counted = counts(e, i, &ns);
+        if ((!is_op && !is_counted) ||
             mtprof__explain_step_at(e, e->columns.start_ns[i]) == e->n_steps) {
+            continue;
+        }
+        e->n_ops_seen += is_op;
+        if (!is_counted) {
             continue;
         }
         s->n++;

@@ -178,8 +178,8 @@ int mtprof__explain_time(mtprof_explain *e)
     MT_TRY(charge(e, MTPROF__SPANS_OVERHEAD, MTPROF_PART_PROFILER));
     MT_TRY(charge(e, MTPROF__SPANS_SYNC, MTPROF_PART_SYNC));
     MT_TRY(charge(e, MTPROF__SPANS_LOCK, MTPROF_PART_LOCK));
-    MT_TRY(charge(e, MTPROF__SPANS_LAUNCH, MTPROF_PART_LAUNCH));
     MT_TRY(charge(e, MTPROF__SPANS_CONVERT, MTPROF_PART_COPY));
+    MT_TRY(charge(e, MTPROF__SPANS_LAUNCH, MTPROF_PART_LAUNCH));
     enum mtprof_part on_host = e->has_device ? MTPROF_PART_HOST : MTPROF_PART_COMPUTE;
     MT_TRY(charge(e, MTPROF__SPANS_HOST, on_host));
     MT_TRY(charge(e, MTPROF__SPANS_OTHERS, on_host));
