@@ -280,6 +280,12 @@ static int add_windows(mtprof_explain *e)
     return MTPROF_OK;
 }
 
+static int add_if_wanted(mtprof_explain *e, int64_t start_ns, int64_t end_ns, int32_t number)
+{
+    bool is_wanted = number >= 0 && (!e->options.step_given || number == e->options.step);
+    return is_wanted ? add_step(e, start_ns, end_ns, number) : MTPROF_OK;
+}
+
 /* A program that calls step() without a schedule has no events for steps, but its events know
  * theirs: a step lasts from its first event to that of the next one. */
 static int add_counted(mtprof_explain *e)
@@ -289,26 +295,20 @@ static int add_counted(mtprof_explain *e)
     int64_t last_ns = 0;
     int32_t now = -1;
     for (size_t i = 0; i < c->n; i++) {
-        if (c->track[i] != e->main_track || c->step[i] < 0 ||
-            c->kind[i] == MTPROF_EVENT_KIND_RUNTIME) {
+        if (c->track[i] != e->main_track || c->kind[i] == MTPROF_EVENT_KIND_RUNTIME) {
             continue;
         }
         if (c->step[i] > now) {
-            if (now >= 0 && (!e->options.step_given || now == e->options.step)) {
-                MT_TRY(add_step(e, start_ns, c->start_ns[i], now));
-            }
+            MT_TRY(add_if_wanted(e, start_ns, c->start_ns[i], now));
             now = c->step[i];
-            start_ns = c->start_ns[i];
+            start_ns = last_ns = c->start_ns[i];
         }
-        last_ns = c->end_ns[i] > last_ns || now == c->step[i] ? c->end_ns[i] : last_ns;
+        last_ns = c->end_ns[i] > last_ns ? c->end_ns[i] : last_ns;
     }
     /* what comes after the last call of step() is rarely a whole step */
     const mtprof__step *before = e->n_steps > 0 ? &e->steps[e->n_steps - 1] : NULL;
     bool is_whole = before == NULL || last_ns - start_ns > (before->end_ns - before->start_ns) / 2;
-    if (now >= 0 && is_whole && (!e->options.step_given || now == e->options.step)) {
-        MT_TRY(add_step(e, start_ns, last_ns, now));
-    }
-    return MTPROF_OK;
+    return is_whole ? add_if_wanted(e, start_ns, last_ns, now) : MTPROF_OK;
 }
 
 static bool are_counted(const mtprof_explain *e)

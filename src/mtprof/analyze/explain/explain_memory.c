@@ -244,13 +244,13 @@ static int find_growth(watch *w)
     if (!e->has_steps || e->n_steps < STEPS_LEAST) {
         return MTPROF_OK;
     }
-    for (uint8_t d = 0; d < DEVICES; d++) {
+    for (unsigned d = 0; d < DEVICES; d++) {
         const int64_t *ends = &w->ends[d * e->n_steps];
         int64_t bytes;
         if (does_grow(e, ends, &bytes) && bytes > most) {
             most = bytes;
             e->memory.grows = true;
-            e->memory.grow_device = d;
+            e->memory.grow_device = (uint8_t)d;
             e->memory.first_bytes = ends[STEPS_LEFT_OUT - 1];
             e->memory.last_bytes = ends[e->n_steps - 1];
         }
