@@ -19,8 +19,7 @@ import atexit as _atexit
 TYPE_CHECKING = False  # typing's, whose import takes longer than the rest of this package's
 if TYPE_CHECKING:  # at run time: __getattr__() below
     from mtprof.events import EventList, FunctionEvent, FunctionEventAvg
-    from mtprof.explanation import explain
-    from mtprof.results import load
+    from mtprof.results import explain, load
 
 from mtprof import _mtprof
 from mtprof import itt
@@ -49,7 +48,7 @@ __all__ = [
 _atexit.register(_mtprof.stacks_end)
 _atexit.register(_mtprof.close_all)
 
-_LATER = {"load": "results", "explain": "explanation", "EventList": "events",
+_LATER = {"load": "results", "explain": "results", "EventList": "events",
           "FunctionEvent": "events", "FunctionEventAvg": "events"}
 
 

@@ -430,7 +430,7 @@ class _KinetoProfile(_mtprof.Profile):
         step: only this one. Where nothing was recorded the text says why.
         """
         if self._window_now().results == _NONE:
-            from mtprof.explanation import Explanation
+            from mtprof.results import Explanation
             return Explanation.of_nothing(self._explain())
         return self._results("explaining it").explain(step)
 

@@ -11,8 +11,7 @@ from mtprof.config import KinetoStepTracker as KinetoStepTracker
 from mtprof.config import _ExperimentalConfig as _ExperimentalConfig
 from mtprof.enums import ProfilerAction, ProfilerActivity
 from mtprof.events import EventList, FunctionEventAvg
-from mtprof.explanation import Explanation
-from mtprof.results import Health
+from mtprof.results import Explanation, Health
 
 __all__ = ["profile", "set_host", "KinetoStepTracker", "_ExperimentalConfig", "_KinetoProfile"]
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Explanations: what explain.h writes, as texts; mtprof/explanation.py makes an object of them.
+ * Explanations: what explain.h writes, as texts; mtprof/results.py makes an object of them.
  */
 #include "profiler/results/model_object.h"
 

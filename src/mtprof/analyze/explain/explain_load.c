@@ -451,8 +451,8 @@ static void mark_launches(mtprof_explain *e)
     }
 }
 
-/* HOST has all outermost ops; those that convert or copy, and others that launch, get lists of their
- * own. */
+/* HOST has all outermost ops; those that convert or copy, and others that launch, get lists of
+ * their own. */
 static int split_tops(mtprof_explain *e)
 {
     mtprof__spans *tops = &e->spans[MTPROF__SPANS_HOST];
