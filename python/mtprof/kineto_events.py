@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """prof.profiler.kineto_results: events whose facts are methods and whose times are Unix nanoseconds, as the
 objects of torch's C++ part have them."""
+import enum
+from types import SimpleNamespace
 
 _SAME = ("activity_type", "device_index", "device_resource_id", "device_type", "flow_id", "flow_start",
          "flow_type", "is_async", "is_python_function", "is_user_annotation", "linked_correlation_id",
@@ -85,6 +87,99 @@ for _table, _empty in ((_RENAMED, None), (_LISTS, list), (_DICTS, dict)):
         _method(_name, _attribute, _empty)
 
 
+class _EventType(enum.Enum):
+    """What kind of event a node is; torch's members."""
+
+    TorchOp = 0
+    Backend = 1
+    Vulkan = 2
+    Allocation = 3
+    OutOfMemory = 4
+    PyCall = 5
+    PyCCall = 6
+    Kineto = 7
+    PythonGC = 8
+
+
+class _TensorMetadata(SimpleNamespace):
+    """A tensor among an op's inputs: sizes, strides, dtype, dim."""
+
+
+def _inputs(event):
+    """One for each input: a tensor, a list of tensors, a number or None."""
+    shapes, strides = event.structured_input_shapes or [], event.structured_input_strides or []
+    values, types = event.concrete_inputs or [], event.input_dtypes or []
+    found = []
+    for i, shape in enumerate(shapes):
+        value = values[i] if i < len(values) else None
+        stride = strides[i] if i < len(strides) else []
+        dtype = types[i] if i < len(types) else ""
+        if value is not None:
+            found.append(value)
+        elif shape and isinstance(shape[0], list):
+            found.append([_TensorMetadata(sizes=one, strides=[], dim=len(one), dtype=dtype) for one in shape])
+        elif dtype in ("", "Scalar", "ScalarList", "None"):
+            found.append(None)
+        else:
+            found.append(_TensorMetadata(sizes=list(shape), strides=list(stride), dim=len(shape), dtype=dtype))
+    return found
+
+
+class _ProfilerEvent:
+    """A node: children and parent are nodes, times are Unix nanoseconds."""
+
+    def __init__(self, event, tag, parent, offset_ns):
+        self._event = event
+        self.tag = tag
+        self.parent = parent
+        self.children = []
+        self.name = event.trace_name or event.name
+        self.overload_name = event.overload_name or ""
+        self.start_time_ns = event["start_ns"] + offset_ns
+        self.duration_time_ns = event["duration_ns"]
+        self.end_time_ns = self.start_time_ns + self.duration_time_ns
+        self.start_tid = event.thread
+        self.correlation_id = event.id
+        self.id = id(self)
+
+    @property
+    def extra_fields(self):
+        """What only events of this kind have."""
+        event = self._event
+        if self.tag is _EventType.TorchOp:
+            return SimpleNamespace(name=self.name, inputs=_inputs(event), scope=event.scope,
+                                   sequence_number=event.sequence_nr, allow_tf32_cublas=False)
+        if self.tag is _EventType.Allocation:
+            return SimpleNamespace(alloc_size=event.cpu_memory_usage + event.device_memory_usage)
+        return SimpleNamespace()
+
+    @property
+    def typed(self):
+        """The kind and its fields."""
+        return self.tag, self.extra_fields
+
+    def __repr__(self):
+        return f"<_ProfilerEvent {self.name!r}>"
+
+
+_TAGS = {"op": _EventType.TorchOp, "scope": _EventType.TorchOp, "memory": _EventType.Allocation}
+
+
+def _event_tree(events):
+    """The roots, in order of start: ops and scopes, device work, and allocations outside of all of them."""
+    roots, nodes = [], {}
+    events = list(events)
+    offset_ns = events[0]._model.info["real_offset_ns"] if events else 0
+    for event in events:  # in order of start: parents come first
+        tag = _TAGS.get(event["kind"], _EventType.Kineto)
+        around = event.cpu_parent
+        parent = None if around is None else nodes.get(around._index)
+        node = _ProfilerEvent(event, tag, parent, offset_ns)
+        nodes[event._index] = node
+        (roots if parent is None else parent.children).append(node)
+    return roots
+
+
 class _KinetoResults:
     """The events, and the trace."""
 
@@ -94,6 +189,10 @@ class _KinetoResults:
     def events(self):
         """The events in order of start."""
         return [_KinetoEvent(event) for event in self._held.events()]
+
+    def experimental_event_tree(self):
+        """The events as a list of trees."""
+        return _event_tree(self._held.events())
 
     def trace_start_ns(self):
         """When the trace began, Unix nanoseconds."""

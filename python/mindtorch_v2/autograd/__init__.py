@@ -139,6 +139,8 @@ def __getattr__(name):
         from mtprof import record_fast
 
         return getattr(record_fast, name)
+    if name == "_profiler_enabled":
+        return _C._profiler_enabled
     if name in ("DeviceType", "ProfilerActivity", "kineto_available"):
         from mindtorch_v2 import profiler
 

@@ -228,3 +228,11 @@ def parse_nvprof_trace(path):
 def load_nvprof(path):
     """nvprof's files are not read here."""
     raise NotImplementedError(f"load_nvprof: nvprof traces are not supported: {path!r}")
+
+
+def __getattr__(name):
+    """_is_profiler_enabled: whether a profile records now."""
+    if name == "_is_profiler_enabled":
+        from mindtorch_v2 import _C
+        return _C._profiler_enabled()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

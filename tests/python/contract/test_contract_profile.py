@@ -447,6 +447,40 @@ class Extras(ContractTest):
         memory = prof.profiler.kineto_results.events()[-1]
         self.assertEqual((memory.name(), memory.nbytes(), memory.flops()), ("[memory]", -16, 0))
 
+    def test_event_tree(self):
+        with profile(activities=CPU, record_shapes=True, profile_memory=True) as prof:
+            x = torch.ones(4, 4, requires_grad=True)
+            with torch.profiler.record_function("mine"):
+                y = (x @ x).sum()
+            y.backward()
+            del y
+        roots = prof.profiler.kineto_results.experimental_event_tree()
+        mine = next(node for node in roots if node.name == "mine")
+        self.assertEqual([node.name for node in mine.children], ["aten::matmul", "aten::sum"])
+        product = mine.children[0].children[0]
+        self.assertEqual((product.name, product.tag.name, product.parent.parent), ("aten::mm", "TorchOp", mine))
+        self.assertEqual([tensor.sizes for tensor in product.extra_fields.inputs], [[4, 4], [4, 4]])
+        self.assertEqual((product.typed[0], product.end_time_ns - product.start_time_ns, product.start_tid),
+                         (product.tag, product.duration_time_ns, 1))
+        self.assertGreaterEqual(product.start_time_ns, mine.start_time_ns)
+        forward = [e for e in prof.events() if e.name == "MmBackward0"]
+        backward = next(node for node in roots if node.name.endswith("MmBackward0")).children[0]
+        self.assertEqual(backward.extra_fields.sequence_number, forward[0].sequence_nr)
+        self.assertEqual({node.tag.name for node in roots if node.name == "[memory]"}, {"Allocation"})
+
+        def count(nodes):
+            return sum(1 + count(node.children) for node in nodes)
+
+        self.assertEqual(count(roots), len(prof.events()))
+
+    def test_whether_a_profile_records(self):
+        from mindtorch_v2.autograd import profiler
+        self.assertFalse(profiler._is_profiler_enabled)
+        with profile(activities=CPU):
+            self.assertTrue(profiler._is_profiler_enabled)
+            self.assertTrue(torch.autograd._profiler_enabled())
+        self.assertFalse(profiler._is_profiler_enabled)
+
     def test_unfinished(self):
         self.assertEqual(str(torch.autograd.profiler.profile()), "<unfinished torch.autograd.profile>")
 

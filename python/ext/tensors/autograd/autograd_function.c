@@ -479,7 +479,14 @@ static PyObject *call_as_op(PyObject *Py_UNUSED(module), PyObject *const *args, 
     return result;
 }
 
+/* Whether a profile records ops now. */
+static PyObject *profiler_enabled(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    return PyBool_FromLong(mtprof_wants(MTPROF_WANT_OPS));
+}
+
 static PyMethodDef functions[] = {
+    {"_profiler_enabled", profiler_enabled, METH_NOARGS, "_profiler_enabled() -> bool"},
     {"_function_apply", function_apply, METH_VARARGS, "_function_apply(cls, args)"},
     {"_call_as_op", PY_CALL(call_as_op), METH_FASTCALL,
      "_call_as_op(name, inputs, function, *args): what it returns; a profile shows it as an op."},

@@ -49,6 +49,9 @@ static int sum_to(mt_tensor *grad, const mt__shape *shape, mt_tensor **out)
 {
     int64_t dims[MT_MAX_DIMS];
     size_t n = 0;
+    if (shape->n_dims == 0) {
+        return mt_sum(grad, NULL, 0, false, out);
+    }
     uint32_t lead = grad->n_dims - shape->n_dims;
     for (uint32_t i = 0; i < grad->n_dims; i++) {
         if (i < lead || (shape->sizes[i - lead] == 1 && grad->sizes[i] != 1)) {

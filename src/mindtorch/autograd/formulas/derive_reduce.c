@@ -292,7 +292,7 @@ static int power_norm_backward(mt__backward *b, mt_tensor *grad, mt_tensor *norm
     MT_TRY(mt_abs(mt__bw_last(b), MT_STEP(b)));
     MT_TRY(mt_pow_tensor_scalar(mt__bw_last(b), mt_real(p - 1), MT_STEP(b)));
     mt_tensor *power = mt__bw_last(b);
-    MT_TRY(mt_sign(x, MT_STEP(b)));
+    MT_TRY(mt_sgn(x, MT_STEP(b)));
     MT_TRY(mt_mul(mt__bw_last(b), power, MT_STEP(b)));
     MT_TRY(mt_masked_fill_scalar(mt__bw_last(b), zero, mt_int(0), MT_STEP(b)));
     mt_tensor *direction = mt__bw_last(b);
@@ -334,7 +334,7 @@ int mt__vector_norm_backward(mt__backward *b)
     if (p != 1 && !isinf(p)) {
         return power_norm_backward(b, grad, norm, p);
     }
-    MT_TRY(mt_sign(x, MT_STEP(b)));
+    MT_TRY(mt_sgn(x, MT_STEP(b)));
     MT_TRY(mt_mul(grad, mt__bw_last(b), MT_STEP(b)));
     if (p == 1) {
         return mt__bw_give_last(b, 0);
