@@ -56,6 +56,21 @@ MT_API int64_t mt_tensor_offset(const mt_tensor *tensor);         /**< in elemen
 MT_API int64_t mt_tensor_numel(const mt_tensor *tensor);
 MT_API bool mt_tensor_is_contiguous(const mt_tensor *tensor);
 
+/** Orders of dimensions in memory, with torch's numbers. */
+typedef enum mt_memory_format {
+    MT_FORMAT_CONTIGUOUS,
+    MT_FORMAT_PRESERVE,         /**< as the input's */
+    MT_FORMAT_CHANNELS_LAST,    /**< [N, C, H, W] with C innermost */
+    MT_FORMAT_CHANNELS_LAST_3D, /**< [N, C, D, H, W] with C innermost */
+    MT_FORMAT_COUNT
+} mt_memory_format;
+
+/** Whether the elements lie in this order without gaps: torch's is_contiguous(memory_format=). */
+MT_API bool mt_tensor_has_format(const mt_tensor *tensor, mt_memory_format format);
+
+/** The same, with the strides of dimensions of size 1 as well, as a new tensor has them. */
+MT_API bool mt_tensor_has_strides(const mt_tensor *tensor, mt_memory_format format);
+
 /** Unique: no other tensor of this process ever has the same. */
 MT_API uint64_t mt_tensor_id(const mt_tensor *tensor);
 

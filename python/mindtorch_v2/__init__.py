@@ -15,9 +15,9 @@ import mtprof as _mtprof  # first: it brings the process's one libmtprof
 
 from . import _C, _functions, _legacy_types, _names
 from ._C import (AcceleratorError, Event, Generator, OutOfMemoryError, Size, Stream, Tensor, channels_last,
-                 contiguous_format, default_generator, device, dtype, get_default_device, get_default_dtype,
-                 get_num_threads, layout, memory_format, preserve_format, promote_types, set_default_device,
-                 set_default_dtype, set_num_threads, strided)
+                 channels_last_3d, contiguous_format, default_generator, device, dtype, get_default_device,
+                 get_default_dtype, get_num_threads, layout, memory_format, preserve_format, promote_types,
+                 set_default_device, set_default_dtype, set_num_threads, strided)
 from ._C import bfloat16, bool, float16, float32, float64, uint8, uint16, uint32, uint64  # noqa: A004 torch's names
 from ._C import int8, int16, int32, int64
 from ._C import (autocast_decrement_nesting, autocast_increment_nesting, clear_autocast_cache,

@@ -21,6 +21,7 @@ set(MINDTORCH_SOURCES
     src/mindtorch/core/memory/pool.c
     src/mindtorch/core/memory/stream_uses.c
     src/mindtorch/core/tensor/dtype.c
+    src/mindtorch/core/tensor/memory_format.c
     src/mindtorch/core/tensor/shape.c
     src/mindtorch/core/tensor/storage.c
     src/mindtorch/core/tensor/tensor.c

@@ -442,13 +442,24 @@ def copy(g):
               "output with shape [2] doesn't match the broadcast shape [2, 2]")
 
 
+def channels_last(got, *_):
+    step, places = 1, (1, *range(len(got.shape) - 1, 1, -1), 0)
+    for place in places:
+        assert got.strides[place] == step, got.strides
+        step *= got.shape[place]
+
+
 @cases("clone", dtypes=EVERY)
 def clone(g):
     for shape in LIKE:
         yield Case((g.array(shape),), {}, lambda a: a, result=g.dtype, check=keeps_layout, double=False)
         yield Case((g.array(shape),), {"memory_format": 0}, lambda a, memory_format: a, result=g.dtype,
                    check=lambda got, *_: has(got.dtype, got.shape)(got))
-    yield Bad((g.array((2,)),), "NotImplementedError", "memory_format 5", {"memory_format": 5})
+    for format, shape in ((2, (2, 3, 4, 2)), (3, (2, 3, 2, 1, 2))):
+        yield Case((g.array(shape),), {"memory_format": format}, lambda a, memory_format: a, result=g.dtype,
+                   check=channels_last)
+    yield Bad((g.array((2,)),), "RuntimeError", "memory_format 5", {"memory_format": 5})
+    yield Bad((g.array((2,)),), "RuntimeError", "required rank 4 tensor", {"memory_format": 2})
 
 
 @cases("contiguous", dtypes=EVERY)

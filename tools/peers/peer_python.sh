@@ -23,6 +23,7 @@ for half in float16 bfloat16; do
 done
 compare tests/peers/dtypes/torch_types.py
 compare tests/peers/dtypes/torch_amp.py "$build/libmindtorch.so"
+compare tests/peers/nn/torch_formats.py
 compare tests/peers/nn/torch_images.py
 compare tests/peers/nn/torch_lazy.py
 compare tests/peers/nn/torch_more.py

@@ -34,6 +34,10 @@ int mt__result_new(mt__call *call, uint32_t i, mt_dtype dtype, const mt__shape *
 /* The same for a temporary. */
 int mt__temp_new(mt__call *call, mt_dtype dtype, const mt__shape *shape, mt_tensor **out);
 
+/* Result i, which was made contiguous, becomes channels last where `like` is. The last step of ops
+ * whose kernels want contiguous images. */
+int mt__keep_channels_last(mt__call *call, uint32_t i, const mt_tensor *like);
+
 /* Returns an existing tensor as result i (one more reference); for in-place ops. */
 void mt__result_same(mt__call *call, uint32_t i, mt_tensor *tensor);
 

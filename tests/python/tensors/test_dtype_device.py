@@ -308,12 +308,44 @@ class Formats(unittest.TestCase):
         for format in (torch.contiguous_format, torch.preserve_format, None):
             self.assertEqual(torch.empty_like(x, memory_format=format).shape, x.shape)
             self.assertEqual(x.clone(memory_format=format).shape, x.shape)
-            self.assertEqual(x.contiguous(memory_format=format).shape, x.shape)
+        self.assertIs(x.contiguous(memory_format=torch.contiguous_format), x)
         self.assertEqual(torch.zeros(2, layout=torch.strided, pin_memory=False).shape, (2,))
-        with self.assertRaisesRegex(NotImplementedError, "channels_last"):
+        with self.assertRaisesRegex(RuntimeError, "required rank 4 tensor to use channels_last format"):
             x.clone(memory_format=torch.channels_last)
+        for refused in (x.contiguous, x.is_contiguous):
+            with self.assertRaisesRegex(RuntimeError, "preserve memory format is unsupported"):
+                refused(memory_format=torch.preserve_format)
+        with self.assertRaisesRegex(TypeError, "must be torch.memory_format, not int"):
+            x.to(memory_format=1)
         with self.assertRaisesRegex(TypeError, "'layout' must be torch.layout, not int"):
             torch.zeros(2, layout=1)
+
+    def test_channels_last(self):
+        """tests/peers/nn/torch_formats.py compares strides with torch's."""
+        x = torch.arange(120.0).reshape(2, 3, 4, 5)
+        last = x.to(memory_format=torch.channels_last)
+        self.assertEqual(last.stride(), (60, 1, 15, 3))
+        self.assertTrue(torch.equal(last, x))
+        self.assertTrue(last.is_contiguous(memory_format=torch.channels_last))
+        self.assertFalse(last.is_contiguous())
+        self.assertIs(last.to(memory_format=torch.channels_last), last)
+        self.assertEqual(torch.zeros_like(last, memory_format=torch.contiguous_format).stride(), x.stride())
+        self.assertEqual(torch.empty((2, 3, 4, 5), memory_format=torch.channels_last).stride(), last.stride())
+        volume = torch.zeros(1, 2, 3, 4, 5).contiguous(memory_format=torch.channels_last_3d)
+        self.assertEqual(volume.stride(), (120, 1, 40, 10, 2))
+
+    def test_channels_last_results(self):
+        x = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
+        model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, padding=1), torch.nn.BatchNorm2d(4), torch.nn.ReLU(),
+                                    torch.nn.MaxPool2d(2))
+        plain = model(x.contiguous())
+        model = model.to(memory_format=torch.channels_last)
+        self.assertTrue(model[0].weight.is_contiguous(memory_format=torch.channels_last))
+        made = model(x)
+        self.assertTrue(made.is_contiguous(memory_format=torch.channels_last))
+        self.assertTrue(torch.allclose(made, plain, atol=1e-5))
+        made.sum().backward()
+        self.assertEqual(model[0].weight.grad.stride(), model[0].weight.stride())
 
 
 if __name__ == "__main__":

@@ -61,6 +61,7 @@ int named_object_start(PyObject *module)
         [FORMAT_CONTIGUOUS] = "contiguous_format",
         [FORMAT_PRESERVE] = "preserve_format",
         [FORMAT_CHANNELS_LAST] = "channels_last",
+        [FORMAT_CHANNELS_LAST_3D] = "channels_last_3d",
     };
     if (py_add_type(module, &layout_spec, NULL, "layout", &tensors.layout_type) != 0 ||
         py_add_type(module, &format_spec, NULL, "memory_format", &tensors.format_type) != 0) {
@@ -70,7 +71,7 @@ int named_object_start(PyObject *module)
     if (tensors.strided == NULL) {
         return -1;
     }
-    for (int i = 0; i <= FORMAT_CHANNELS_LAST; i++) {
+    for (int i = 0; i <= FORMAT_CHANNELS_LAST_3D; i++) {
         PyObject *format = add_name(module, tensors.format_type, formats[i], i);
         if (format == NULL) {
             return -1;

@@ -47,7 +47,8 @@ typedef struct named_object {
 enum {
     FORMAT_CONTIGUOUS,
     FORMAT_PRESERVE,
-    FORMAT_CHANNELS_LAST
+    FORMAT_CHANNELS_LAST,
+    FORMAT_CHANNELS_LAST_3D
 };
 
 /* The module's state; there is one (see py_common.h). Parts add their types here. */
@@ -93,6 +94,9 @@ static inline mt_tensor *tensor_of(PyObject *object)
 /* The object of a tensor, new or the one it has (PYT1). Takes over the caller's reference to the
  * mt_tensor, also when it fails (NULL, MemoryError). NULL gives None. */
 PyObject *tensor_wrap(mt_tensor *tensor);
+
+/* The tensor in a memory format, copied where it is not. Takes over the reference; NULL stays. */
+PyObject *tensor_take_format(PyObject *tensor, int format);
 
 /* An object of that class for a tensor which has none yet; takes over the reference. */
 PyObject *tensor_wrap_as(PyTypeObject *type, mt_tensor *tensor);

@@ -80,13 +80,7 @@ static int scalar_argument(PyObject *object, mt_value *value)
 static int int_argument(const op_param *param, PyObject *object, mt_value *value)
 {
     if (param->format && Py_IS_TYPE(object, tensors.format_type)) {
-        int format = ((named_object *)object)->value;
-        if (format == FORMAT_CHANNELS_LAST) {
-            PyErr_SetString(PyExc_NotImplementedError,
-                            "memory_format torch.channels_last is not implemented");
-            return -1;
-        }
-        *value = format == FORMAT_PRESERVE ? value_none() : mt_int(format);
+        *value = mt_int(((named_object *)object)->value);
         return 1;
     }
     int64_t integer = 0;

@@ -117,6 +117,7 @@ static int bind_extra(const op_overload *overload, PyObject *name, PyObject *obj
                        ? op_argument(&format, object, &value, NULL)
                        : 0;
         failure->wanted = "torch.memory_format";
+        extras->format = fits > 0 && object != Py_None ? (int)value.of.integer : FORMAT_PRESERVE;
         return fits == 0 ? misfit(failure, MISFIT_EXTRA, object) : fits;
     }
     if (!overload->makes) {

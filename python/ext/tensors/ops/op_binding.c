@@ -110,6 +110,12 @@ static PyObject *write_out(const op_set *set, PyObject *result, PyObject *out)
 
 static PyObject *finish(const op_set *set, PyObject *result, const op_extras *extras)
 {
+    if (extras->format != FORMAT_PRESERVE && tensor_check(result)) {
+        result = tensor_take_format(result, extras->format);
+        if (result == NULL) {
+            return NULL;
+        }
+    }
     if (extras->pin_memory && tensor_check(result)) {
         mt_tensor *pinned = tensor_pin_made(mt_tensor_retain(tensor_of(result)));
         Py_SETREF(result, pinned == NULL ? NULL : tensor_wrap(pinned));
@@ -135,7 +141,8 @@ static PyObject *call_bound(const op_set *set, const op_overload *overload, cons
     int status =
         tensors_call(overload->op, values, overload->n_params, results, overload->n_results);
     PyObject *result = status != 0 ? NULL : op_results(overload, results);
-    if (result != NULL && (extras->requires_grad || extras->pin_memory || extras->out != NULL)) {
+    if (result != NULL && (extras->requires_grad || extras->pin_memory || extras->out != NULL ||
+                           extras->format != FORMAT_PRESERVE)) {
         return finish(set, result, extras);
     }
     return result;
@@ -171,7 +178,7 @@ static PyObject *op_invoke(const op_set *set, const op_call *call)
     op_failure failure = {.misfit = MISFIT_TYPE};
     op_failure begun = failure;
     for (uint32_t i = 0; i < set->count; i++) {
-        op_extras extras = {.requires_grad = false, .pin_memory = false, .out = NULL};
+        op_extras extras = {.format = FORMAT_PRESERVE};
         op_scratch_init(&scratch);
         int fits = op_bind(set->overloads[i], call, values, &scratch, &extras, &failure);
         PyObject *result = fits > 0 ? call_bound(set, set->overloads[i], values, &extras) : NULL;

@@ -104,6 +104,7 @@ void *op_scratch_take(op_scratch *scratch, size_t words);
 typedef struct op_extras {
     bool requires_grad;
     bool pin_memory;
+    int format;    /* FORMAT_PRESERVE: the op's own */
     PyObject *out; /* borrowed; NULL: none */
 } op_extras;
 

@@ -12,6 +12,7 @@ typedef struct target {
     mt_device device;
     int non_blocking;
     int copy;
+    int format;
 } target;
 
 static PyObject *convert(PyObject *self, const target *to)
@@ -122,15 +123,30 @@ static int take_positions(PyObject *args, target *to)
     return take_rest(args, at, to);
 }
 
-int tensor_refuse_format(const char *function, PyObject *format)
+int tensor_format_from(const char *function, PyObject *object)
 {
-    if (format == Py_None || (Py_IS_TYPE(format, tensors.format_type) &&
-                              ((named_object *)format)->value != FORMAT_CHANNELS_LAST)) {
-        return 0;
+    if (object == Py_None) {
+        return FORMAT_PRESERVE;
     }
-    PyErr_Format(PyExc_NotImplementedError, "%s(): memory_format %R is not implemented", function,
-                 format);
+    if (Py_IS_TYPE(object, tensors.format_type)) {
+        return ((named_object *)object)->value;
+    }
+    PyErr_Format(PyExc_TypeError,
+                 "%s(): argument 'memory_format' must be torch.memory_format, not %s", function,
+                 Py_TYPE(object)->tp_name);
     return -1;
+}
+
+PyObject *tensor_take_format(PyObject *tensor, int format)
+{
+    if (tensor == NULL || format == FORMAT_PRESERVE ||
+        mt_tensor_has_strides(tensor_of(tensor), (mt_memory_format)format)) {
+        return tensor;
+    }
+    mt_value args[2] = {value_tensor(tensor_of(tensor)), mt_int(format)};
+    PyObject *other = tensors_call_named("clone", args, 2);
+    Py_DECREF(tensor);
+    return other;
 }
 
 static int take_keyword(const char *name, PyObject *value, target *to)
@@ -148,7 +164,8 @@ static int take_keyword(const char *name, PyObject *value, target *to)
         return flag_from(value, name, &to->copy);
     }
     if (strcmp(name, "memory_format") == 0) {
-        return tensor_refuse_format("to", value);
+        to->format = tensor_format_from("to", value);
+        return to->format < 0 ? -1 : 0;
     }
     if ((strcmp(name, "other") == 0 || strcmp(name, "tensor") == 0) && tensor_check(value)) {
         to->dtype = mt_tensor_dtype(tensor_of(value));
@@ -162,7 +179,7 @@ static int take_keyword(const char *name, PyObject *value, target *to)
 /* to(dtype), to(device, dtype), to(other), each with non_blocking and copy. */
 PyObject *tensor_to(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    target to = {.dtype = MT_DTYPE_NONE, .device = MT_DEVICE_NONE};
+    target to = {.dtype = MT_DTYPE_NONE, .device = MT_DEVICE_NONE, .format = FORMAT_PRESERVE};
     if (take_positions(args, &to) != 0) {
         return NULL;
     }
@@ -174,7 +191,7 @@ PyObject *tensor_to(PyObject *self, PyObject *args, PyObject *kwargs)
             return NULL;
         }
     }
-    return convert(self, &to);
+    return tensor_take_format(convert(self, &to), to.format);
 }
 
 PyObject *tensor_from_array(PyObject *object)

@@ -122,13 +122,16 @@ static PyObject *is_contiguous(PyObject *self, PyObject *args, PyObject *kwargs)
     if (format == NULL) {
         return NULL;
     }
-    if (format != Py_None && (!Py_IS_TYPE(format, tensors.format_type) ||
-                              ((named_object *)format)->value == FORMAT_CHANNELS_LAST)) {
-        PyErr_Format(PyExc_NotImplementedError,
-                     "is_contiguous(): memory_format %R is not implemented", format);
+    int wanted = tensor_format_from("is_contiguous", format);
+    if (wanted < 0) {
         return NULL;
     }
-    return PyBool_FromLong(mt_tensor_is_contiguous(tensor_of(self)));
+    if (format != Py_None && wanted == FORMAT_PRESERVE) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "preserve memory format is unsupported by the contiguous operator");
+        return NULL;
+    }
+    return PyBool_FromLong(mt_tensor_has_format(tensor_of(self), (mt_memory_format)wanted));
 }
 
 static PyObject *is_floating_point(PyObject *self, PyObject *Py_UNUSED(ignored))
@@ -223,9 +226,8 @@ TO_TYPE(bool, MT_DTYPE_BOOL)
 static PyObject *to_cpu(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     PyObject *format = py_one_argument(args, kwargs, "|O:cpu", "memory_format");
-    return format == NULL || tensor_refuse_format("cpu", format) != 0
-               ? NULL
-               : tensor_to_device(self, MT_CPU, false);
+    int wanted = format == NULL ? -1 : tensor_format_from("cpu", format);
+    return wanted < 0 ? NULL : tensor_take_format(tensor_to_device(self, MT_CPU, false), wanted);
 }
 
 static PyObject *to_npu(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -234,8 +236,11 @@ static PyObject *to_npu(PyObject *self, PyObject *args, PyObject *kwargs)
     PyObject *which = Py_None, *format = Py_None;
     int non_blocking = 0;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OpO:npu", PY_NAMES(names), &which,
-                                     &non_blocking, &format) ||
-        tensor_refuse_format("npu", format) != 0) {
+                                     &non_blocking, &format)) {
+        return NULL;
+    }
+    int wanted = tensor_format_from("npu", format);
+    if (wanted < 0) {
         return NULL;
     }
     mt_device device = mt_current_device();
@@ -247,7 +252,7 @@ static PyObject *to_npu(PyObject *self, PyObject *args, PyObject *kwargs)
         return NULL;
     }
     tensors.far = true;
-    return tensor_to_device(self, device, non_blocking != 0);
+    return tensor_take_format(tensor_to_device(self, device, non_blocking != 0), wanted);
 }
 
 /* ---- streams and pinned memory ---- */

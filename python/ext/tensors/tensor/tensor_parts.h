@@ -20,8 +20,8 @@ extern PyMethodDef tensor_methods[];
 PyObject *tensor_to(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *tensor_to_type(PyObject *self, mt_dtype dtype);
 PyObject *tensor_to_device(PyObject *self, mt_device device, bool non_blocking);
-/* -1: NotImplementedError, the memory format is none that tensors have here. */
-int tensor_refuse_format(const char *function, PyObject *format);
+/* The number of a torch.memory_format, FORMAT_PRESERVE for None; -1: TypeError. */
+int tensor_format_from(const char *function, PyObject *object);
 int tensor_truth(PyObject *self);
 PyObject *tensor_int(PyObject *self);
 PyObject *tensor_float(PyObject *self);

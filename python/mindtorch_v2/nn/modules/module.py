@@ -390,8 +390,8 @@ class Module(StatefulModule):
         return self
 
     def to(self, *args, **kwargs):
-        """to(device=None, dtype=None, non_blocking=False), to(dtype), to(tensor): in place."""
-        device, dtype, non_blocking = _parse_to(*args, **kwargs)
+        """to(device=None, dtype=None, non_blocking=False), to(dtype), to(tensor), to(memory_format=): in place."""
+        device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
         if dtype is not None and not dtype.is_floating_point:
             raise TypeError(
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
@@ -404,6 +404,8 @@ class Module(StatefulModule):
                     "torch.nn.Module.to() when moving module from meta to a different device."
                 )
             wanted = dtype if tensor.is_floating_point() else None
+            if memory_format is not None and tensor.dim() in (4, 5):
+                return tensor.to(device, wanted, non_blocking, memory_format=memory_format)
             if wanted is None and device is None:
                 return tensor
             if wanted is None:
@@ -567,11 +569,10 @@ def _remove_from(name, *owners):
 
 
 def _parse_to(*args, **kwargs):
-    """device, dtype, non_blocking of Module.to in any of torch's spellings."""
+    """device, dtype, non_blocking, memory_format of Module.to in any of torch's spellings."""
     non_blocking = kwargs.pop("non_blocking", False)
     kwargs.pop("copy", None)
-    if kwargs.pop("memory_format", None) is not None:
-        raise NotImplementedError("Module.to(memory_format=...) is not supported")
+    memory_format = kwargs.pop("memory_format", None)
     device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
     rest = list(args)
     for name in ("tensor", "other"):
@@ -594,7 +595,7 @@ def _parse_to(*args, **kwargs):
         raise TypeError(f"to() received an invalid combination of arguments: {rest[0]!r} is not expected")
     if device is not None:
         device = torch.device(device)
-    return device, dtype, non_blocking
+    return device, dtype, non_blocking, memory_format
 
 
 _scopes.set_module_call(Module.__call__)

@@ -5,6 +5,7 @@
  * `.grad` sees the sum. While a graph is created nothing is written: the sum is a new tensor.
  */
 #include "mindtorch/autograd/graph/meta.h"
+#include "mindtorch/core/tensor/memory_format.h"
 #include "mindtorch/core/thread/thread_state.h"
 #include "mindtorch/dispatch/autograd_hook.h"
 #include "mindtorch/dispatch/call_words.h"
@@ -93,14 +94,19 @@ bool mt__is_exclusive(const mt_tensor *tensor)
     return atomic_load_explicit(&tensor->storage->refs, memory_order_acquire) == own;
 }
 
-/* The tensor that becomes `.grad` if there was none. */
-static int first_grad(mt_tensor *grad, mt_tensor **out)
+/* The tensor that becomes `.grad` of `leaf` if there was none: laid out as the leaf is where that
+ * is contiguous or channels last. */
+static int first_grad(const mt_tensor *leaf, mt_tensor *grad, mt_tensor **out)
 {
-    if (mt__thread.grad_disabled && grad->contiguous && mt__is_exclusive(grad)) {
+    int64_t format = MT_FORMAT_CONTIGUOUS;
+    if (MT_UNLIKELY(!leaf->contiguous) && mt__is_channels_last(leaf)) {
+        format = leaf->n_dims == 4 ? MT_FORMAT_CHANNELS_LAST : MT_FORMAT_CHANNELS_LAST_3D;
+    }
+    if (mt__thread.grad_disabled && mt_tensor_has_format(grad, (mt_memory_format)format) &&
+        mt__is_exclusive(grad)) {
         return mt_detach(grad, out); /* an op, because torch's profiles show one */
     }
-    int64_t contiguous = 0;
-    return mt_clone_with(grad, &contiguous, out);
+    return mt_clone_with(grad, &format, out);
 }
 
 int mt__accumulate(mt_tensor *leaf, mt_tensor *take_grad)
@@ -111,7 +117,7 @@ int mt__accumulate(mt_tensor *leaf, mt_tensor *take_grad)
     mt_tensor *sum = NULL;
     int status = MT_OK;
     if (meta->grad == NULL) {
-        status = first_grad(take_grad, &sum);
+        status = first_grad(leaf, take_grad, &sum);
     } else if (mt__thread.grad_disabled) {
         status = mt_add_(meta->grad, take_grad);
     } else {

@@ -3,6 +3,7 @@
  * Filling, copying, conversion, and reading a single number.
  */
 #include "base/fail.h"
+#include "mindtorch/core/tensor/memory_format.h"
 #include "mindtorch/ops/pointwise/pointwise_plan.h"
 #include "mindtorch/ops/type_names.h"
 
@@ -79,32 +80,31 @@ int mt__run_copy_(mt__call *call)
 
 /* ---- new ones -------------------------------------------------------------------------------- */
 
-/* memory_format with torch's numbers: 0 contiguous, 1 (and none) preserve. */
 int mt__run_clone(mt__call *call)
 {
     mt_tensor *self = call->args[0].of.tensor;
-    int64_t format = mt__arg_given(call, 1) ? mt__arg_int(call, 1) : 1;
-    if (format == 1) {
+    int64_t format = mt__arg_given(call, 1) ? mt__arg_int(call, 1) : MT_FORMAT_PRESERVE;
+    if (format == MT_FORMAT_PRESERVE) {
         return mt__result_copy(call, self, (mt_dtype)self->dtype);
     }
-    if (format != 0) {
-        return mtb_fail(MT_ENOTSUP, "clone(): memory_format %" PRId64 " is not 0 or 1", format);
-    }
-    mt__shape shape = mt__tensor_shape(self);
-    mt_tensor *out = NULL;
-    MT_TRY(mt__result_new(call, 0, (mt_dtype)self->dtype, &shape, &out));
-    return mt__copy_elements(out, self);
+    MT_TRY(mt__need_format(format, self->n_dims));
+    return mt__result_format(call, self, (mt_memory_format)format);
 }
 
 int mt__run_contiguous(mt__call *call)
 {
     mt_tensor *self = call->args[0].of.tensor;
-    if (self->contiguous) {
+    int64_t format = mt__arg_given(call, 1) ? mt__arg_int(call, 1) : MT_FORMAT_CONTIGUOUS;
+    if (format == MT_FORMAT_PRESERVE) {
+        return mtb_fail(MT_ERUNTIME,
+                        "preserve memory format is unsupported by the contiguous operator");
+    }
+    MT_TRY(mt__need_format(format, self->n_dims));
+    if (mt_tensor_has_format(self, (mt_memory_format)format)) {
         mt__result_same(call, 0, self);
         return MT_OK;
     }
-    static const int64_t contiguous = 0;
-    return mt_clone_with(self, &contiguous, mt__result_place(call, 0));
+    return mt_clone_with(self, &format, mt__result_place(call, 0));
 }
 
 int mt__run__to_copy(mt__call *call)

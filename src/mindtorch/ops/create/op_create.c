@@ -5,6 +5,7 @@
  * dtype and device are the last two parameters of every row here, in this order.
  */
 #include "base/fail.h"
+#include "mindtorch/core/tensor/memory_format.h"
 #include "mindtorch/ops/pointwise/pointwise_plan.h"
 #include "mindtorch/ops/type_names.h"
 
@@ -121,7 +122,23 @@ int mt__run_empty_like(mt__call *call)
 }
 
 MT_RUN(zeros_like, new_like_filled, mt_int(0))
-MT_RUN(ones_like, new_like_filled, mt_int(1))
+
+int mt__run_ones_like(mt__call *call)
+{
+    MT_TRY(new_like_filled(call, mt_int(1)));
+    int64_t format = mt__arg_given(call, 1) ? mt__arg_int(call, 1) : MT_FORMAT_PRESERVE;
+    if (format == MT_FORMAT_PRESERVE) {
+        return MT_OK;
+    }
+    mt_tensor *made = call->results[0].of.tensor;
+    MT_TRY(mt__need_format(format, made->n_dims));
+    if (mt_tensor_has_strides(made, (mt_memory_format)format)) {
+        return MT_OK;
+    }
+    *mt__temp(call) = made; /* released with the call */
+    mt__give(call, 0, NULL);
+    return mt__result_format(call, made, (mt_memory_format)format);
+}
 
 int mt__run_full_like(mt__call *call)
 {

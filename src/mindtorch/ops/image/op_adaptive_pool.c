@@ -68,7 +68,8 @@ int mt__run__adaptive_avg_pool2d(mt__call *call)
     mt__kernel_args args = {.kernel = MT_KERNEL_ADAPTIVE_AVG_POOL, .n_tensors = 2};
     MT_TRY(mt__result_new(call, 0, (mt_dtype)self->dtype, &shape, &args.tensors[0]));
     MT_TRY(mt__contiguous(call, self, &args.tensors[1]));
-    return args.tensors[0]->numel == 0 ? MT_OK : mt__kernel(call, &args);
+    MT_TRY(args.tensors[0]->numel == 0 ? MT_OK : mt__kernel(call, &args));
+    return mt__keep_channels_last(call, 0, self);
 }
 
 int mt__run__adaptive_avg_pool2d_backward(mt__call *call)
@@ -93,7 +94,8 @@ int mt__run__adaptive_avg_pool2d_backward(mt__call *call)
     mt__kernel_args args = {.kernel = MT_KERNEL_ADAPTIVE_AVG_POOL_BACKWARD, .n_tensors = 2};
     MT_TRY(mt__result_new(call, 0, (mt_dtype)self->dtype, &shape, &args.tensors[0]));
     MT_TRY(mt__contiguous(call, grad, &args.tensors[1]));
-    return args.tensors[0]->numel == 0 ? MT_OK : mt__kernel(call, &args);
+    MT_TRY(args.tensors[0]->numel == 0 ? MT_OK : mt__kernel(call, &args));
+    return mt__keep_channels_last(call, 0, self);
 }
 
 int mt__run_adaptive_max_pool2d(mt__call *call)
@@ -118,5 +120,7 @@ int mt__run_adaptive_max_pool2d(mt__call *call)
     MT_TRY(mt__result_new(call, 0, (mt_dtype)self->dtype, &shape, &args.tensors[0]));
     MT_TRY(mt__result_new(call, 1, MT_DTYPE_I64, &shape, &args.tensors[1]));
     MT_TRY(mt__contiguous(call, self, &args.tensors[2]));
-    return args.tensors[0]->numel == 0 ? MT_OK : mt__kernel(call, &args);
+    MT_TRY(args.tensors[0]->numel == 0 ? MT_OK : mt__kernel(call, &args));
+    MT_TRY(mt__keep_channels_last(call, 1, self));
+    return mt__keep_channels_last(call, 0, self);
 }

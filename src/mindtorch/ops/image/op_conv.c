@@ -4,6 +4,7 @@
  * and computes. Signals [N, C, L] are images of height 1. A transposed convolution is the
  * derivative of a convolution by its input: what is small there is the input here.
  */
+#include "mindtorch/core/tensor/memory_format.h"
 #include "mindtorch/ops/image/op_image.h"
 #include "mindtorch/ops/type_names.h"
 
@@ -302,7 +303,7 @@ static mt__shape out_shape(const conv_plan *plan)
 
 /* ---- ops ------------------------------------------------------------------------------------- */
 
-int mt__run_convolution(mt__call *call)
+static int convolve(mt__call *call)
 {
     mt_tensor *tensors[3] = {call->args[0].of.tensor, call->args[1].of.tensor,
                              mt__arg_tensor(call, 2)};
@@ -333,6 +334,15 @@ int mt__run_convolution(mt__call *call)
         MT_TRY(mt_add_(launched[0], *spread));
     }
     return MT_OK;
+}
+
+/* Channels last where the input or the weight is. */
+int mt__run_convolution(mt__call *call)
+{
+    const mt_tensor *weight = call->args[1].of.tensor;
+    MT_TRY(convolve(call));
+    return mt__keep_channels_last(call, 0,
+                                  mt__is_channels_last(weight) ? weight : call->args[0].of.tensor);
 }
 
 static int check_gradient(const conv_plan *plan, mt_tensor *grad, mt_tensor *input)
@@ -383,7 +393,7 @@ static int transposed_gradients(mt__call *call, const conv_plan *plan, mt_tensor
     return MT_OK;
 }
 
-int mt__run_convolution_backward(mt__call *call)
+static int convolve_back(mt__call *call)
 {
     mt_tensor *grad = call->args[0].of.tensor;
     mt_tensor *tensors[3] = {call->args[1].of.tensor, call->args[2].of.tensor, NULL};
@@ -426,6 +436,16 @@ int mt__run_convolution_backward(mt__call *call)
         MT_TRY(mt__result_new(call, 2, dtype, &shape, &launched[1]));
     }
     return launch_conv(call, MT_KERNEL_CONV_BACKWARD_WEIGHT, &plan, launched, 4);
+}
+
+int mt__run_convolution_backward(mt__call *call)
+{
+    const mt_tensor *input = call->args[1].of.tensor;
+    const mt_tensor *weight = call->args[2].of.tensor;
+    MT_TRY(convolve_back(call));
+    const mt_tensor *like = mt__is_channels_last(weight) ? weight : input;
+    MT_TRY(mt__keep_channels_last(call, 0, like));
+    return mt__keep_channels_last(call, 1, like);
 }
 
 /* `dims` of the image. */

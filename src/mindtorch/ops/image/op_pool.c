@@ -156,7 +156,9 @@ int mt__run_max_pool2d_with_indices(mt__call *call)
     MT_TRY(mt__result_new(call, 0, dtype, &shape, &args.tensors[0]));
     MT_TRY(mt__result_new(call, 1, MT_DTYPE_I64, &shape, &args.tensors[1]));
     MT_TRY(mt__contiguous(call, self, &args.tensors[2]));
-    return args.tensors[0]->numel == 0 ? MT_OK : mt__kernel(call, &args);
+    MT_TRY(args.tensors[0]->numel == 0 ? MT_OK : mt__kernel(call, &args));
+    MT_TRY(mt__keep_channels_last(call, 1, self));
+    return mt__keep_channels_last(call, 0, self);
 }
 
 /* Whether grad has self's sizes but for the planes. */
@@ -194,7 +196,8 @@ int mt__run_max_pool2d_with_indices_backward(mt__call *call)
     MT_TRY(mt__result_new(call, 0, (mt_dtype)self->dtype, &shape, &args.tensors[0]));
     MT_TRY(mt__contiguous(call, grad, &args.tensors[1]));
     MT_TRY(mt__contiguous(call, indices, &args.tensors[2]));
-    return args.tensors[0]->numel == 0 ? MT_OK : mt__kernel(call, &args);
+    MT_TRY(args.tensors[0]->numel == 0 ? MT_OK : mt__kernel(call, &args));
+    return mt__keep_channels_last(call, 0, self);
 }
 
 int mt__run_max_pool2d(mt__call *call)
@@ -242,7 +245,8 @@ int mt__run_avg_pool2d(mt__call *call)
     mt__shape shape = mt__pooled_shape(self, plan.out);
     MT_TRY(mt__result_new(call, 0, dtype, &shape, &args.tensors[0]));
     MT_TRY(mt__contiguous(call, self, &args.tensors[1]));
-    return args.tensors[0]->numel == 0 ? MT_OK : mt__kernel(call, &args);
+    MT_TRY(args.tensors[0]->numel == 0 ? MT_OK : mt__kernel(call, &args));
+    return mt__keep_channels_last(call, 0, self);
 }
 
 int mt__run_avg_pool2d_backward(mt__call *call)
@@ -265,7 +269,8 @@ int mt__run_avg_pool2d_backward(mt__call *call)
     mt__shape shape = mt__tensor_shape(self);
     MT_TRY(mt__result_new(call, 0, (mt_dtype)self->dtype, &shape, &args.tensors[0]));
     MT_TRY(mt__contiguous(call, grad, &args.tensors[1]));
-    return args.tensors[0]->numel == 0 ? MT_OK : mt__kernel(call, &args);
+    MT_TRY(args.tensors[0]->numel == 0 ? MT_OK : mt__kernel(call, &args));
+    return mt__keep_channels_last(call, 0, self);
 }
 
 /* ---- signals --------------------------------------------------------------------------------- */

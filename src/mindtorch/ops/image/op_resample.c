@@ -173,7 +173,8 @@ static int run_resample(mt__call *call, resampling code, uint32_t dims)
     MT_TRY(mt__need_pooled_type(self, mt__op_name(call)));
     MT_TRY(mt__result_new(call, 0, (mt_dtype)self->dtype, &plan.small[1], &out));
     MT_TRY(mt__contiguous(call, self, &dense));
-    return launch(call, &plan, out, dense, false, false);
+    MT_TRY(launch(call, &plan, out, dense, false, false));
+    return mt__keep_channels_last(call, 0, self);
 }
 
 static int run_resample_backward(mt__call *call, resampling code, uint32_t dims)
@@ -201,7 +202,8 @@ static int run_resample_backward(mt__call *call, resampling code, uint32_t dims)
     MT_TRY(mt__need_pooled_type(grad, mt__op_name(call)));
     MT_TRY(mt__result_new(call, 0, (mt_dtype)grad->dtype, &in, &out));
     MT_TRY(mt__contiguous(call, grad, &dense));
-    return launch(call, &plan, out, dense, true, false);
+    MT_TRY(launch(call, &plan, out, dense, true, false));
+    return mt__keep_channels_last(call, 0, grad);
 }
 
 #define MT_I_BOTH(name, code, dims)        \

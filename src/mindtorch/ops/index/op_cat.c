@@ -3,6 +3,7 @@
  * Joining: cat, stack. Rearranging with a copy: repeat, roll, flip, tril, triu.
  */
 #include "base/alloc.h"
+#include "mindtorch/core/tensor/memory_format.h"
 #include "mindtorch/ops/index/op_index_support.h"
 #include "mindtorch/ops/view/view_geometry.h"
 
@@ -152,7 +153,14 @@ int mt__run_cat(mt__call *call)
     if (out->numel == 0) {
         return 0;
     }
-    return j.one_type ? launch_cat(call, &j, out) : copy_parts(&j, out);
+    MT_TRY(j.one_type ? launch_cat(call, &j, out) : copy_parts(&j, out));
+    const mt_value *list = &call->args[0];
+    for (uint32_t i = 0; i < list->count; i++) { /* where all of them are */
+        if (!mt__is_channels_last(list->of.tensors[i])) {
+            return MT_OK;
+        }
+    }
+    return mt__keep_channels_last(call, 0, list->of.tensors[0]);
 }
 
 static int check_equal_sizes(mt_tensor *const *tensors, uint32_t count)

@@ -197,7 +197,10 @@ int mt__run_native_batch_norm(mt__call *call)
         MT_TRY(write_back(call, RUNNING_MEAN, args.tensors[3 + RUNNING_MEAN]));
         MT_TRY(write_back(call, RUNNING_VAR, args.tensors[3 + RUNNING_VAR]));
     }
-    return made == results[0] ? MT_OK : mt__copy_elements(results[0], made);
+    if (made != results[0]) {
+        MT_TRY(mt__copy_elements(results[0], made));
+    }
+    return mt__keep_channels_last(call, 0, mt__arg_tensor(call, INPUT));
 }
 
 /* native_batch_norm_backward's positions. */
@@ -277,5 +280,8 @@ int mt__run_native_batch_norm_backward(mt__call *call)
         }
     }
     MT_TRY(mt__kernel(call, &args));
-    return made == given ? MT_OK : mt__copy_elements(given, made);
+    if (made != given) {
+        MT_TRY(mt__copy_elements(given, made));
+    }
+    return mt__keep_channels_last(call, 0, mt__arg_tensor(call, BW_INPUT));
 }

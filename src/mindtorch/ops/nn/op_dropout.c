@@ -48,7 +48,8 @@ int mt__run_native_dropout(mt__call *call)
         return MT_OK;
     }
     mt__generator_reserve(mt__arg_generator(call, 2), input->numel, args.ints);
-    return mt__kernel(call, &args);
+    MT_TRY(mt__kernel(call, &args));
+    return mt__keep_channels_last(call, 0, input);
 }
 
 /* grad * mask * scale */

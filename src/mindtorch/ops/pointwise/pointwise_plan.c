@@ -5,6 +5,7 @@
 #include "mindtorch/ops/pointwise/pointwise_plan.h"
 
 #include "base/fail.h"
+#include "mindtorch/core/tensor/memory_format.h"
 #include "mindtorch/ops/type_names.h"
 #include "mindtorch/ops/view/view_geometry.h"
 
@@ -116,15 +117,11 @@ static bool dims_by_stride(const mt_tensor *like, uint32_t order[MT_MAX_DIMS])
     return moved;
 }
 
-int mt__result_laid_out(mt__call *call, uint32_t i, mt_dtype dtype, const mt__shape *shape,
-                        const mt_tensor *like)
+/* A new dense result with its dimensions in this order in memory. */
+static int result_in_order(mt__call *call, uint32_t i, mt_dtype dtype, const mt__shape *shape,
+                           const uint32_t *order)
 {
-    uint32_t order[MT_MAX_DIMS];
     mt_tensor *out = NULL;
-    if (like == NULL || like->contiguous || like->n_dims != shape->n_dims || like->numel == 0 ||
-        !dims_by_stride(like, order)) {
-        return mt__result_new(call, i, dtype, shape, &out);
-    }
     mt__shape in_memory = {.n_dims = shape->n_dims};
     for (uint32_t d = 0; d < shape->n_dims; d++) {
         in_memory.sizes[d] = shape->sizes[order[d]];
@@ -138,6 +135,53 @@ int mt__result_laid_out(mt__call *call, uint32_t i, mt_dtype dtype, const mt__sh
     }
     out->contiguous = mt__shape_is_contiguous(out->sizes, out->strides, out->n_dims);
     return MT_OK;
+}
+
+int mt__result_laid_out(mt__call *call, uint32_t i, mt_dtype dtype, const mt__shape *shape,
+                        const mt_tensor *like)
+{
+    uint32_t order[MT_MAX_DIMS];
+    mt_tensor *out = NULL;
+    if (like != NULL && like->n_dims == shape->n_dims && mt__is_channels_last(like)) {
+        mt__channels_last_order(shape->n_dims, order);
+        return result_in_order(call, i, dtype, shape, order);
+    }
+    if (like == NULL || like->contiguous || like->n_dims != shape->n_dims || like->numel == 0 ||
+        !dims_by_stride(like, order)) {
+        return mt__result_new(call, i, dtype, shape, &out);
+    }
+    return result_in_order(call, i, dtype, shape, order);
+}
+
+int mt__result_format(mt__call *call, mt_tensor *self, mt_memory_format format)
+{
+    mt__shape shape = mt__tensor_shape(self);
+    uint32_t order[MT_MAX_DIMS];
+    mt_tensor *out = NULL;
+    if (format < MT_FORMAT_CHANNELS_LAST) {
+        MT_TRY(mt__result_new(call, 0, (mt_dtype)self->dtype, &shape, &out));
+    } else {
+        mt__channels_last_order(shape.n_dims, order);
+        MT_TRY(result_in_order(call, 0, (mt_dtype)self->dtype, &shape, order));
+        out = call->results[0].of.tensor;
+    }
+    return mt__copy_elements(out, self);
+}
+
+int mt__keep_channels_last(mt__call *call, uint32_t i, const mt_tensor *like)
+{
+    mt_tensor *made = call->results[i].of.tensor;
+    uint32_t order[MT_MAX_DIMS];
+    if (MT_LIKELY(!mt__is_channels_last(like)) || call->results[i].kind != MT_KIND_TENSOR ||
+        made == NULL || made->n_dims != like->n_dims) {
+        return MT_OK;
+    }
+    *mt__temp(call) = made; /* released with the call */
+    mt__shape shape = mt__tensor_shape(made);
+    mt__give(call, i, NULL);
+    mt__channels_last_order(shape.n_dims, order);
+    MT_TRY(result_in_order(call, i, (mt_dtype)made->dtype, &shape, order));
+    return mt__copy_elements(call->results[i].of.tensor, made);
 }
 
 /* The first operand that is as large as the result decides its layout. */

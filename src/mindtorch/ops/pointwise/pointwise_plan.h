@@ -39,6 +39,9 @@ int mt__pointwise_run(mt__call *call, const mt__pointwise *what);
 /* FILL, on the tensor's own device. The number is converted to its type. */
 int mt__fill(mt_tensor *tensor, const mt_scalar *number);
 
+/* A copy of `self` as result 0 in a format other than PRESERVE. */
+int mt__result_format(mt__call *call, mt_tensor *self, mt_memory_format format);
+
 /* A copy of `self` as result 0, converted to `dtype`, on the call's device. */
 int mt__result_copy(mt__call *call, mt_tensor *self, mt_dtype dtype);
 
