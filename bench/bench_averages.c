@@ -8,10 +8,12 @@
  *   regroup_shapes_ns     by input shapes, regroup_step_ns by step: a hash an event
  *   quantiles_ns          per event: p50 and p99 of every row, with the index they need
  *   averages_table_us     torch's table of these rows
+ *   explain_ns            per event, the columns are there: an explanation
  */
 #include "bench_harness.h"
 
 #include <mtprof/averages.h>
+#include <mtprof/explain.h>
 #include <mtprof/op.h>
 
 #include <stdio.h>
@@ -144,6 +146,25 @@ static void measure_warm(const char *name, uint32_t group, bool shapes, uint64_t
     bench_must(mtprof_session_close(session), "session_close");
 }
 
+static void measure_explain(uint64_t events)
+{
+    bench_series series = {.count = 0};
+    mtprof_session *session = record(NULL, events, false);
+    bench_pin(0);
+    mtprof_model *model = open_model(session, NULL);
+    time_grouping(model, 0, events); /* makes the columns */
+    for (int i = 0; i < ROUNDS; i++) {
+        mtprof_explain *explain = NULL;
+        double before = bench_now_ns();
+        bench_must(mtprof_explain_new(model, NULL, &explain), "explain_new");
+        bench_add(&series, (bench_now_ns() - before) / (double)events);
+        mtprof_explain_free(explain);
+    }
+    emit("explain_ns", &series, 1000);
+    mtprof_model_free(model);
+    bench_must(mtprof_session_close(session), "session_close");
+}
+
 static int drop_bytes(void *context, const void *bytes, size_t length)
 {
     (void)bytes;
@@ -207,6 +228,9 @@ int main(int argc, char **argv)
     }
     if (bench_wants("quantiles_ns averages_table_us")) {
         measure_rows(events);
+    }
+    if (bench_wants("explain_ns")) {
+        measure_explain(events);
     }
     return 0;
 }

@@ -20,5 +20,6 @@ compare tests/peers/torch_run.py
 compare tests/peers/torch_host_life.py "$work"
 compare tests/peers/host/torch_host_stacks.py
 compare tests/peers/host/torch_host_tiers.py "$work/tiers"
+compare tests/peers/host/torch_host_explain.py "$work/explain"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
