@@ -18,6 +18,8 @@ from layouts import map_arrays, strip
 KINDS = ("large", "small", "ends", "subnormal", "mean", "special", "mixed")
 TRUE = ("large", "small", "mean")  # kinds at which NumPy's float64 is the truth for float32
 TYPES = ("bool", "uint8", "int32", "int64", "float32", "float64")
+SHORT_PAIRS = (("bool", "int8"), ("uint8", "int8"), ("int8", "uint8"), ("int8", "int16"), ("int16", "int32"),
+               ("int64", "int8"), ("int16", "float32"), ("float64", "int8"))
 HALVES = ("float16", "bfloat16")
 NUMBERS = (float("inf"), -float("inf"), float("nan"), 1e30, -1e30, 1e-30, 0, -0.0, -1, 2, 0.5, 2 ** 40, 255, True)
 # Parameters that say where: other numbers there are another call, not another value.
@@ -59,9 +61,9 @@ def of_integer(rng, kind, shape, dtype):
     """Integers near the ends of their type; `mean` and `small`: next to each other, near zero."""
     info = np.iinfo(dtype)
     if kind == "small":
-        return rng.integers(0 if dtype == "uint8" else -1, 3, shape).astype(dtype)
+        return rng.integers(-1 if info.min < 0 else 0, 3, shape).astype(dtype)
     if kind == "mean":
-        return (rng.integers(0, 3, shape) + (200 if dtype == "uint8" else 10 ** 6)).astype(dtype)
+        return (rng.integers(0, 3, shape) + min(10 ** 6, info.max // 5 * 4)).astype(dtype)
     pool = np.array([info.min, info.max, info.min + 1, info.max - 1, 0, 1, info.max // 2, 7], dtype)
     return rng.choice(pool, shape)
 
@@ -161,11 +163,12 @@ def type_cases(op, case):
     if not places:
         return
     if len(places) == 1:
-        for name in TYPES + HALVES:
+        for name in TYPES + HALVES + opcases.SHORTS + opcases.UNSIGNED:
             yield change(case, lambda i, a, n=name: as_type(a, n) if i in places else a, f"types {name}")
         return
     pairs = list(itertools.product(TYPES, TYPES)) + [("float32", half) for half in HALVES] + [
-        (half, "float32") for half in HALVES] + [("float16", "bfloat16")]
+        (half, "float32") for half in HALVES] + [("float16", "bfloat16"), *SHORT_PAIRS] + [
+        pair for name in opcases.UNSIGNED for pair in ((name, name), (name, "float32"))] + [("int64", "uint16")]
     splits = {frozenset(places[:1]), frozenset(places[:-1])}
     for left, (first, second) in itertools.product(sorted(splits, key=len), pairs):
         yield change(case, lambda i, a, f=first, s=second, x=left:

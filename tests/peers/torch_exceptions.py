@@ -102,7 +102,7 @@ DECISIONS = [
     ("native_dropout", "words", "bernoulli_", "torch's dropout says it before"),
 ]
 
-# The same for torch_ops.py --half.
+# The same for torch_ops.py --type, half types.
 HALVES = [
     ("group_norm|native_batch_norm(_backward)?|layer_norm|addcdiv_|conv.*|_fused_rmsprop_|cross_entropy_loss|"
      "grid_sampler.*",
@@ -119,12 +119,26 @@ HALVES = [
      "the logarithm of the sum is float32; torch's is either, by the processor"),
 ]
 
+# The same for integer types.
+SHORT_INTEGERS = [
+    (".*", "error", "raised nothing; torch NotImplementedError: .* not implemented for 'UInt(16|32|64)'",
+     "torch has no kernel for it; elements are only moved"),
+    ("linspace|amax|amin|index_reduce_?|.*mm|mv|matmul|linear|conv2d", "error",
+     r"raised NotImplementedError: .* not implemented for 'UInt(16|32|64)'; torch nothing",
+     "torch looks at the type where there is something to compute only"),
+]
+
 # The same for torch_extremes.py: rows, a regular expression in the report, the reason.
 _SUMS = ("(nan)?sum|(nan)?mean|var|std|var_mean|norm|linalg_vector_norm|cumsum|prod.*|.*loss.*|binary_cross_entropy.*|kl_div|"
          ".*mm|mv|dot|matmul|linear|outer|conv.*|.*pool.*|.*norm.*|.*attention.*|.*softmax.*|cosine_similarity|"
          "allclose|embedding.*|.*upsample.*|index_add_?|scatter_add_?|sum_to_size|logsumexp|cumprod")
+_UNSIGNED = "not implemented for 'UInt(16|32|64)'"
 EXTREMES = [
     # ---- decisions ----
+    (".*", f"raised nothing; torch NotImplementedError: .* {_UNSIGNED}",
+     "torch has no kernel for these types; elements are only moved"),
+    ("amax|amin|index_(add|reduce)_?|.*mm|mv|matmul|linear|conv.*", f"raised NotImplementedError: .* {_UNSIGNED}; torch nothing",
+     "torch looks at these types where there is something to compute only"),
     ("ldexp_?", ".", "2 to the power of other is a factor of its own, which may overflow; torch's kernel has none"),
     ("sinc_?|lgamma_?", "^gradient", "of numbers so large or small the derivatives keep other digits"),
     ("_standard_gamma_grad", "^types", "types are promoted; torch's op, which autograd alone calls, wants equal ones"),

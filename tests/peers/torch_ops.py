@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds every row of the op table against real torch: torch_ops.py LIBRARY [--seed N] [--op NAME] [--half TYPE]
+"""Holds every row of the op table against real torch: torch_ops.py LIBRARY [--seed N] [--op NAME] [--type TYPE]
 
 The cases are those of tests/ops. For each row and dtype every case runs contiguous and in one other
 layout, which the seed picks, in our library and in torch:
@@ -10,7 +10,7 @@ layout, which the seed picks, in our library and in torch:
   gradient  float64: the same gradient comes in, the same gradients come out
   second    the same for gradients of these gradients, where the case has them
   node      results' grad_fn.name()
---half float16 runs every row that takes float32 in that type, gradients included.
+--type float16 runs every row that takes float32 in that type, gradients included; --type int8 those that take int32.
 Random rows: type, shape, no NaN or inf (tests/ops looks at the numbers). Rows that torch has not,
 input that torch does not check, and differences that are decisions (torch_exceptions.py) are listed
 and counted as skipped. The last line: N passed, N failed, N skipped.
@@ -23,7 +23,7 @@ import warnings
 from collections import Counter
 
 import torch_twin as twin  # first: it finds tests/ops
-from torch_exceptions import DECISIONS, HALVES
+from torch_exceptions import DECISIONS, HALVES, SHORT_INTEGERS
 
 import layouts  # noqa: E402
 import mt  # noqa: E402
@@ -289,7 +289,8 @@ class Peer:
         self.cases = run_ops.Runner(argparse.Namespace(seed=options.seed, device="cpu"))
         self.passed = self.failed = self.skipped = 0
         self.used = Counter()
-        self.decisions = DECISIONS if options.half is None else DECISIONS + HALVES
+        self.decisions = DECISIONS if options.type is None else DECISIONS + (
+            HALVES if options.type in opcases.HALVES else SHORT_INTEGERS)
 
     def try_one(self, op, where, function, *args):
         try:
@@ -324,29 +325,30 @@ class Peer:
         for layout in chosen:
             self.try_one(op, f"{where}, {layout}", run_value, op, case, layout)
         sizes = [layouts.strip(a).size for a in arrays]
-        if case.grad is not False and dtype in ("float64", self.options.half) and all(sizes) and (
+        if case.grad is not False and dtype in ("float64", *opcases.HALVES) and all(sizes) and (
                 op.differentiable or "COMPOSITE" in op.flags) and "RANDOM" not in op.flags and any(
                     mt.dtype_of(layouts.strip(a)) == dtype for a in arrays):
             layout = chosen[-1] if chosen[-1] != "broadcast" else chosen[0]
             self.try_one(op, f"{where}, {layout}", run_gradient, op, case, layout, self.options.seed)
 
     def dtypes_of(self, registered):
-        """Those of the cases, or a half type for rows of floating-point numbers."""
-        if self.options.half is None:
+        """Those of the cases, or the one that was asked for where the row takes a type of its kind."""
+        if self.options.type is None:
             return registered.dtypes
-        return (self.options.half,) if "float32" in registered.dtypes else ()
+        like = "float32" if self.options.type in opcases.HALVES else "int32"
+        return (self.options.type,) if like in registered.dtypes else ()
 
     def items_of(self, op, registered, dtype, derived):
-        """The cases. In a half type without bad input, whose words name types, and up to the one whose arrays
-        NumPy has no type for."""
-        if self.options.half is None:
+        """The cases. In a type that they are not written for without bad input, whose words name types, and up to the
+        one whose arrays the type cannot hold."""
+        if self.options.type is None:
             yield from self.cases.items(op, registered, dtype, derived)
             return
         try:
             yield from (item for item in self.cases.items(op, registered, dtype, derived)
                         if not isinstance(item, opcases.Bad))
-        except (TypeError, KeyError) as error:
-            if self.options.half not in str(error):
+        except (TypeError, KeyError, OverflowError) as error:
+            if self.options.type not in str(error):
                 raise
             self.skipped += 1
 
@@ -390,7 +392,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("library")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--half", choices=opcases.HALVES, help="in this type, every row that takes float32")
+    parser.add_argument("--type", choices=opcases.HALVES + opcases.SHORTS + opcases.UNSIGNED,
+                        help="in this type, every row that takes float32 or int32")
     parser.add_argument("--op", action="append", help="only these rows")
     parser.add_argument("--python", action="store_true", help="through the package mindtorch_v2 instead of ctypes")
     parser.add_argument("-v", "--verbose", action="store_true")
@@ -413,7 +416,7 @@ def main():
             peer.skip_row(name)
         else:
             peer.run_row(name)
-    peer.report_decisions(whole=not options.op and options.seed == 1 and options.half is None)
+    peer.report_decisions(whole=not options.op and options.seed == 1 and options.type is None)
     print(f"{rows} rows, torch {torch.__version__}, seed {options.seed}, "
           f"{time.process_time() - began:.1f} s of processor time")
     print(f"{peer.passed} passed, {peer.failed} failed, {peer.skipped} skipped")

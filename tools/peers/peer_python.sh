@@ -18,8 +18,8 @@ compare tests/peers/torch_ops.py "$build/libmindtorch.so" --python --seed "${PEE
 for subject in binding composed repr nn optim data loading training schedules indexing event_lists; do
     compare "tests/peers/torch_$subject.py"
 done
-for half in float16 bfloat16; do
-    compare tests/peers/torch_ops.py "$build/libmindtorch.so" --half "$half" --seed "${PEERS_SEED:-1}"
+for type in float16 bfloat16 int8 int16 uint16 uint32 uint64; do
+    compare tests/peers/torch_ops.py "$build/libmindtorch.so" --type "$type" --seed "${PEERS_SEED:-1}"
 done
 compare tests/peers/dtypes/torch_types.py
 compare tests/peers/dtypes/torch_amp.py "$build/libmindtorch.so"

@@ -62,6 +62,8 @@ static bool takes_unsigned(mt_kernel kernel, uint32_t code)
         return code == MT_REDUCE_ALL || code == MT_REDUCE_ANY || code == MT_REDUCE_COUNT_NONZERO;
     case MT_KERNEL_SCATTER: return code == MT_SCATTER_SET;
     case MT_KERNEL_INDEX_PUT: return code == 0;
+    case MT_KERNEL_FILL:
+    case MT_KERNEL_COPY:
     case MT_KERNEL_ARANGE:
     case MT_KERNEL_EYE:
     case MT_KERNEL_TRIANGLE:
