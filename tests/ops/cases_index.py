@@ -600,7 +600,8 @@ def reduced(a, dim, index, src, reduce, include_self=True):
         to[dim] = int(shaped[1][place])
         met.setdefault(tuple(to), []).append(shaped[2][place])
     for to, parts in met.items():
-        out[to] = combine(reduce, ([shaped[0][to]] if include_self else []) + parts, out.dtype)
+        got = combine(reduce, ([shaped[0][to]] if include_self else []) + parts, out.dtype)
+        out[to] = np.asarray(got).astype(out.dtype)
     return out.reshape(np.shape(a))
 
 

@@ -33,7 +33,8 @@ def mm(g):
               f"expected m1 and m2 to have the same dtype, but got: {C_NAMES[g.dtype]} != {words}")
 
 
-C_NAMES = {"uint8": "unsigned char", "int32": "int", "int64": "long int", "float32": "float",
+C_NAMES = {"uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
+           "uint16": "short unsigned int", "uint32": "unsigned int", "uint64": "long unsigned int", "float32": "float",
            "float64": "double"}
 
 

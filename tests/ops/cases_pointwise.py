@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from opcases import ALL, FLOATS, NUMBERS, Bad, Case, Fixed, cases
+from opcases import ALL, FLOATS, NUMBERS, TITLES, Bad, Case, Fixed, cases
 
 NAN, INF = float("nan"), float("inf")
 CORNERS = [NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e30, -1e30, 1e-30, 3.0, 100.0]
@@ -207,11 +207,11 @@ def two_reals(g):
         yield Case((g.away((3, 4)), g.away((4,))), {}, lambda a, b: reference(floating(a), floating(b)),
                    double=name(g) != "copysign")
     else:
-        title = {"bool": "Bool", "uint8": "Byte", "int32": "Int", "int64": "Long"}[g.dtype]
+        title = TITLES[g.dtype]
         yield Bad((g.array((3, 4)), g.array((4,))), "NotImplementedError",
                   f"\"{name(g)}_cpu\" not implemented for '{title}'")
     # In floating point, not in the integer's type: 200 * 200 is no byte.
-    yield Case((g.array((3,), 0, 200) if g.integer else g.positive((3,)), g.other("float64", (3,))), {},
+    yield Case((g.array((3,), 0, 100 if g.dtype == "int8" else 200) if g.integer else g.positive((3,)), g.other("float64", (3,))), {},
                lambda a, b: reference(a.astype(np.float64), b), result="float64", grad=False)
     if g.floating:
         values = corners(g)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of ops_reduce.def. References are NumPy."""
 import numpy as np
-from opcases import ALL, NUMBERS, Bad, Case, Fixed, cases
+from opcases import ALL, NUMBERS, TITLES, Bad, Case, Fixed, cases
 
 NAN, INF = float("nan"), float("inf")
 OUT_OF_RANGE = "Dimension out of range (expected to be in range of [-2, 1], but got 2)"
@@ -56,7 +56,7 @@ def total(g):
 @cases("mean", dtypes=ALL)
 def mean(g):
     if not g.floating:
-        title = {"bool": "Bool", "uint8": "Byte", "int32": "Int", "int64": "Long"}[g.dtype]
+        title = TITLES[g.dtype]
         yield Bad((g.array((3,)),), "RuntimeError", "mean(): could not infer output dtype. Input dtype "
                   f"must be either a floating point or complex dtype. Got: {title}")
         yield Case((g.array((3, 4)), [1]), {"dtype": "float64"},

@@ -25,6 +25,10 @@ NUMBERS = INTEGERS + FLOATS
 ALL = ("bool",) + NUMBERS
 EVERY = ALL + HALVES  # data movers
 
+# What torch's messages call integer types.
+TITLES = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
+          "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64"}
+
 LAYOUTS = ("contiguous", "transposed", "sliced", "mixed", "broadcast")
 
 

@@ -42,6 +42,7 @@ LARGE = 40000  # rows of made cases
 EXTREME_CASES = 4  # cases of a reduction that are made extreme, for each type
 META_DTYPE = "float32"  # whose cases are tried on the device meta too
 WAITS_BACKWARD = {"masked_scatter", "masked_scatter_"}  # a gradient's size depends on data
+FEW_TYPES = {"index_put", "index_put_"}  # rows that take float16 and compute
 WAITS_FOR_HOST = {"copy_", "to", "_to_copy"}  # SYNC rows that wait where the result is the host's
 
 
@@ -393,11 +394,18 @@ class Runner:
 
     def dtypes_of(self, name, registered):
         """The types of the cases, and samples of types that are computed with in wider ones: kernels have no loops
-        for them, so that one type of a row and some cases find what can go wrong. --long runs all."""
-        self.sampled = ()
-        if "float32" in registered.dtypes and not set(registered.dtypes) & set(opcases.HALVES):
-            self.sampled = opcases.HALVES if LONG else (
-                opcases.HALVES[zlib.crc32(f"{name} {self.options.seed}".encode()) % 2],)
+        for them, so that one type of a row and some cases find what can go wrong. --long runs all. uint16 and its
+        like are for rows that only move elements: those whose cases name float16."""
+        moves = bool(set(registered.dtypes) & set(opcases.HALVES))
+        kinds = []
+        if "float32" in registered.dtypes and not moves:
+            kinds.append(opcases.HALVES)
+        if "int32" in registered.dtypes:
+            kinds.append(opcases.SHORTS)
+            if moves and name not in FEW_TYPES:
+                kinds.append(opcases.UNSIGNED)
+        draw = zlib.crc32(f"{name} {self.options.seed}".encode())
+        self.sampled = tuple(kind for group in kinds for kind in (group if LONG else (group[draw % len(group)],)))
         return registered.dtypes + self.sampled
 
     def sampled_items(self, op, registered, dtype, derived):
@@ -407,13 +415,15 @@ class Runner:
             for item in self.plain_items(op, registered, dtype, derived):
                 if not isinstance(item, opcases.Bad) and item.reference is not None:
                     yield self.loosened(item, dtype)
-        except (TypeError, KeyError) as error:
+        except (TypeError, KeyError, OverflowError) as error:
             if dtype not in str(error):
                 raise
 
     @staticmethod
     def loosened(case, dtype):
         """With the tolerance of the type, where the case has one for wider types."""
+        if dtype not in TOLERANCES:  # an integer type
+            return opcases.Case(**{**case.__dict__, "check": None})
         rtol, atol = TOLERANCES[dtype]
         return opcases.Case(**{**case.__dict__, "check": None, "rtol": max(case.rtol or 0, rtol),
                                "atol": max(case.atol or 0, atol)})

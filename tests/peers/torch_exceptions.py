@@ -137,7 +137,8 @@ EXTREMES = [
     # ---- decisions ----
     (".*", f"raised nothing; torch NotImplementedError: .* {_UNSIGNED}",
      "torch has no kernel for these types; elements are only moved"),
-    ("amax|amin|index_(add|reduce)_?|.*mm|mv|matmul|linear|conv.*", f"raised NotImplementedError: .* {_UNSIGNED}; torch nothing",
+    ("amax|amin|index_(add|reduce)_?|.*mm|mv|matmul|linear|conv.*",
+     f"raised NotImplementedError: .* {_UNSIGNED}; torch nothing",
      "torch looks at these types where there is something to compute only"),
     ("ldexp_?", ".", "2 to the power of other is a factor of its own, which may overflow; torch's kernel has none"),
     ("sinc_?|lgamma_?", "^gradient", "of numbers so large or small the derivatives keep other digits"),
