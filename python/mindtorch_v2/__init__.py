@@ -94,11 +94,14 @@ def __getattr__(name):
 
 
 def _name_of_c(name):
-    """Names of torch's C part that programs use: torch._C._profiler, and a call that reports to nobody."""
+    """Names of torch's C part that programs use: torch._C._profiler, a call that reports to nobody, and one that asks
+    for transforms of torch.func, which are plain calls here."""
     if name == "_profiler":
         return _importlib.import_module(f"{__name__}.profiler._profiler")
     if name == "_log_api_usage_once":
         return lambda event: None
+    if name == "_are_functorch_transforms_active":
+        return lambda: False
     raise AttributeError(f"module '{_C.__name__}' has no attribute '{name}'")
 
 

@@ -45,6 +45,15 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
     return _C._call_as_op("aten::isin", (elements, test_elements, assume_unique, invert), find)
 
 
+def _assert_async(input, assert_msg=None):
+    """Raises unless the only element of a tensor is not zero. It waits for a device."""
+    def check():
+        if not input:
+            raise RuntimeError("Expected Tensor with single nonzero value, but got zero" if assert_msg is None
+                               else assert_msg or "Assertion is failed")
+    _C._call_as_op("aten::_assert_async", (input,) if assert_msg is None else (input, assert_msg), check)
+
+
 def take(input, index):
     """Elements by their place in the flattened tensor."""
     return _ops.index(_ops.reshape(input, (-1,)), (index,))
@@ -290,8 +299,8 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
 
 
 FUNCTIONS = {function.__name__: function for function in (
-    erfinv, cdist, unique, unique_consecutive, isin, take, take_along_dim, tensor_split, diff, tril_indices,
-    triu_indices, randint_like, logit, deg2rad, rad2deg, vdot,
+    erfinv, cdist, unique, unique_consecutive, isin, _assert_async, take, take_along_dim, tensor_split, diff,
+    tril_indices, triu_indices, randint_like, logit, deg2rad, rad2deg, vdot,
     kron, fill)}
 METHODS = {name: FUNCTIONS[name] for name in """
     unique unique_consecutive take take_along_dim tensor_split diff logit deg2rad rad2deg vdot kron

@@ -109,6 +109,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return
 
         def find(attribute):
+            if name == attribute == "torch":  # torch.torch is torch
+                return module
             try:
                 if before is None:
                     raise AttributeError(f"module {module.__name__!r} has no attribute {attribute!r}")

@@ -6,6 +6,7 @@ import warnings
 from .. import _C
 
 _TYPES = {"cpu": 0, "npu": 1, "cuda": 1}  # mt_device_type
+_OTHERS = ("hpu", "mps", "xla", "xpu")  # torch's types of devices that are not there: autocast is off
 _LOWER = {0: (_C.bfloat16, _C.float16), 1: (_C.float16, _C.bfloat16)}
 
 
@@ -21,6 +22,8 @@ def is_autocast_available(device_type):
 
 def is_autocast_enabled(device_type=None):
     """Whether ops cast on devices of this type; without one, on the accelerator."""
+    if device_type in _OTHERS:
+        return False
     return _C._autocast_enabled(1 if device_type is None else _number(device_type))
 
 

@@ -4,8 +4,6 @@
 CANNOT_RUN = {  # component: what its error has, as long as it has it
     "performer-pytorch: PerformerLM": "torch.linalg.qr",
     "torchmetrics: classification": "torch.trapz",
-    "kornia: SSIMLoss, DiceLoss, focal loss": "argument 'dtype' must be torch.dtype, not Missing",  # int8, int16
-    "kornia: filters and colours": "argument 'dtype' must be torch.dtype, not Missing",
 }
 
 _VIEWS = "x[...] and x[:] are an alias in ours and a slice in torch"
@@ -22,9 +20,9 @@ PROFILES = {  # op: why its count may differ
     "aten::unsqueeze": _GROUPS, "aten::reshape": _GROUPS, "aten::expand": _GROUPS,
     "aten::empty": _STORAGE, "aten::select": _STORAGE, "aten::clone": _STORAGE, "aten::lift_fresh": _STORAGE,
     "aten::set_": _STORAGE, "aten::item": _STORAGE,
-    "aten::triu": _PLACE, "aten::triu_": _PLACE, "aten::copy_": _PLACE,
+    "aten::unsqueeze_": _PLACE, "aten::triu": _PLACE, "aten::triu_": _PLACE, "aten::copy_": _PLACE,
     "aten::_is_all_true": _CHECKS, "aten::all": _CHECKS,
     "aten::contiguous": _PYTHON, "aten::view_as": _PYTHON, "aten::promote_types": _PYTHON,
     "aten::rsub": _PAD, "aten::arange": _PAD, "aten::index_select": _PAD, "aten::abs": _PAD, "aten::lt": _PAD,
-    "aten::pad": _PAD, "aten::where": _PAD,
+    "aten::pad": _PAD, "aten::where": _PAD, "aten::clamp": _PAD,
 }

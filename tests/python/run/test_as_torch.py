@@ -28,7 +28,7 @@ class Place(RunTest):
             from torch.nn.modules.linear import Linear
             from torch.utils.data import DataLoader
             import mindtorch_v2 as ours
-            assert torch is ours and nn is ours.nn and F is ours.nn.functional and optim is ours.optim
+            assert torch.torch is torch is ours and nn is ours.nn and F is ours.nn.functional and optim is ours.optim
             assert Linear is ours.nn.Linear and DataLoader is ours.utils.data.DataLoader
             assert nn.__name__ == nn.__spec__.name == "mindtorch_v2.nn"
             assert optim.lr_scheduler is ours.optim.lr_scheduler

@@ -36,6 +36,7 @@ class Autocast(unittest.TestCase):
             self.assertTrue(torch.is_autocast_enabled("cpu"))
         self.assertIs(torch.get_autocast_dtype("cpu"), torch.bfloat16)
         self.assertFalse(torch.is_autocast_enabled("cpu"))
+        self.assertFalse(torch.is_autocast_enabled("mps"))  # torch knows the type of device
 
         @torch.autocast("cpu")
         def product(a, b):
