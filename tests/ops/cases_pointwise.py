@@ -211,7 +211,8 @@ def two_reals(g):
         yield Bad((g.array((3, 4)), g.array((4,))), "NotImplementedError",
                   f"\"{name(g)}_cpu\" not implemented for '{title}'")
     # In floating point, not in the integer's type: 200 * 200 is no byte.
-    yield Case((g.array((3,), 0, 100 if g.dtype == "int8" else 200) if g.integer else g.positive((3,)), g.other("float64", (3,))), {},
+    first = g.array((3,), 0, 100 if g.dtype == "int8" else 200) if g.integer else g.positive((3,))
+    yield Case((first, g.other("float64", (3,))), {},
                lambda a, b: reference(a.astype(np.float64), b), result="float64", grad=False)
     if g.floating:
         values = corners(g)

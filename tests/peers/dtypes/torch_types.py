@@ -83,13 +83,17 @@ w.clone().requires_grad_().view(torch.float64), torch.empty(0, 3).view(torch.uin
 
 # c: int8, s: int16, u: uint64 with a number of more than 63 bits, h: uint16, k: uint32
 INTEGERS = """
-torch.iinfo(torch.int8), torch.iinfo(torch.int16), torch.iinfo(torch.uint16), torch.iinfo(torch.uint64).max, torch.short
-c, s, u, h, k, c.type(), s.type(), h.type(), u.type(), c.is_signed(), h.is_signed(), k.dtype.is_signed, k.dtype.itemsize
+torch.iinfo(torch.int8), torch.iinfo(torch.int16)
+torch.iinfo(torch.uint16), torch.iinfo(torch.uint64).max, torch.short
+c, s, u, h, k, c.type(), s.type(), h.type(), u.type()
+c.is_signed(), h.is_signed(), k.dtype.is_signed, k.dtype.itemsize
 torch.CharTensor([1, 2]), torch.ShortTensor([[3]]), c.char(), c.short(), x.char(), c.type('torch.UInt16Tensor')
-c.storage_type(), h.storage_type(), s.storage(), h.storage(), c.storage().type(), h.storage().type(), s.storage().char()
+c.storage_type(), h.storage_type(), s.storage(), h.storage()
+c.storage().type(), h.storage().type(), s.storage().char()
 c.new([1]), h.new([1]), c.numpy(), u.numpy(), torch.tensor(numpy.uint16(5)), torch.tensor([numpy.int8(5)])
 torch.tensor(numpy.array([1, 2], dtype='uint32')), torch.from_numpy(numpy.array([2**64 - 1], dtype='uint64'))
-c + c, c + 200, c - 129, c * 100, -c, abs(c), c ** 2, c // 3, c % 3, c / 2, ~c, c << 3, c >> 1, c << 9, c >> 9, 200 - c
+c + c, c + 200, c - 129, c * 100, -c, abs(c), c ** 2, c // 3
+c % 3, c / 2, ~c, c << 3, c >> 1, c << 9, c >> 9, 200 - c
 c & 15, c | 1, c ^ 3, c == 100, c == 356, c != s, c < s, c.sum(), c.prod(), c.cumsum(0), c.max(), c.min(0), c.sort()
 c.unique(), c.topk(2), c.argsort(), c.clamp(-5, 5), c.sign(), c.float(), c.bool(), c.sum(dtype=torch.int8), c.any()
 c.mean()
@@ -97,7 +101,8 @@ c.std()
 c.view(torch.uint8), s.view(torch.int8), c[None] @ c[:, None], torch.outer(c, c)
 torch.tensor([1], dtype=torch.uint8) + c, c + s, c + 1.5, c + True, s + torch.tensor(70000), c.cumprod(0), c.tolist()
 torch.tensor([300], dtype=torch.int8)
-torch.tensor([-1], dtype=torch.uint16), torch.tensor([2**64 - 1], dtype=torch.uint64), torch.tensor(1.5, dtype=torch.int8)
+torch.tensor([-1], dtype=torch.uint16)
+torch.tensor([2**64 - 1], dtype=torch.uint64), torch.tensor(1.5, dtype=torch.int8)
 torch.tensor([-1], dtype=torch.uint64)
 torch.tensor([2**64], dtype=torch.uint64)
 torch.tensor([70000], dtype=torch.uint16)
@@ -106,12 +111,15 @@ torch.full((2,), -1, dtype=torch.uint32), torch.full((2,), 2**64 - 1, dtype=torc
 torch.full((2,), -1.5, dtype=torch.uint32)
 torch.full((2,), 2**32, dtype=torch.uint32)
 torch.zeros(2, dtype=torch.int64).fill_(2**63)
-torch.zeros(2).fill_(2**63), torch.zeros(2, dtype=torch.int64) + 2**63, torch.zeros(1, dtype=torch.uint64).fill_(2**63)
+torch.zeros(2).fill_(2**63), torch.zeros(2, dtype=torch.int64) + 2**63
+torch.zeros(1, dtype=torch.uint64).fill_(2**63)
 s.clamp(max=70000)
 c.masked_fill(c == 0, 300)
 u[0].item(), float(u[0]), u.tolist(), u * u, u & 3, u == u, u / 2, u.double(), u.float(), u.sum(), u.prod(), u.sort()
-u.unique(), u.cumsum(0), u.all(), u.isnan(), u.floor(), u.signbit(), torch.isclose(u, u), torch.equal(u, u), u.argsort()
-u.mean(dtype=torch.float64), torch.where(u == u, u, u), torch.cat([u, u]), u[[1, 0]], u.roll(1), u.exp(), u.to(torch.int8)
+u.unique(), u.cumsum(0), u.all(), u.isnan(), u.floor()
+u.signbit(), torch.isclose(u, u), torch.equal(u, u), u.argsort()
+u.mean(dtype=torch.float64), torch.where(u == u, u, u)
+torch.cat([u, u]), u[[1, 0]], u.roll(1), u.exp(), u.to(torch.int8)
 u == 2**63 + 5, u * (2**63 + 1), k * -1, k == -1, k * 2.5, k * True, h * h, h | 1, h.sum(), h / 3, h.sqrt(), h.sort()
 h + 1
 h + h
@@ -124,7 +132,8 @@ h.bool() * h
 torch.tensor([1, 2, 3]) + h[0], torch.result_type(h, 1), torch.promote_types(h.dtype, torch.float16), h + x[0]
 torch.promote_types(torch.uint16, torch.int32)
 torch.result_type(h.bool(), h[0])
-torch.promote_types(torch.uint8, torch.int8), torch.can_cast(torch.uint16, torch.int8), torch.can_cast(torch.float, h.dtype)
+torch.promote_types(torch.uint8, torch.int8)
+torch.can_cast(torch.uint16, torch.int8), torch.can_cast(torch.float, h.dtype)
 torch.zeros(3)[c.clamp(0, 1)]
 x[0][torch.tensor(1, dtype=torch.uint16)], x[0][torch.tensor(1, dtype=torch.int8)]
 x[0].index_select(0, s)
@@ -139,8 +148,10 @@ torch.arange(5, dtype=torch.int8), torch.arange(200, dtype=torch.int8)[-1], torc
 torch.eye(2, dtype=torch.int8), torch.ones(2, 2, dtype=torch.int16).tril(), torch.zeros(2, dtype=torch.uint64)
 c // torch.zeros(3, dtype=torch.int8)
 h.requires_grad_()
-torch.tensor([1e10, -1e10, 300.7, float('nan'), -1.5]).to(torch.int8), torch.tensor([1e19, -1., 2e19]).to(torch.uint64)
-torch.tensor([70000, -1]).to(torch.int16), torch.tensor([70000, -1]).to(torch.uint16), torch.tensor([2**40]).to(torch.uint32)
+torch.tensor([1e10, -1e10, 300.7, float('nan'), -1.5]).to(torch.int8)
+torch.tensor([1e19, -1., 2e19]).to(torch.uint64)
+torch.tensor([70000, -1]).to(torch.int16)
+torch.tensor([70000, -1]).to(torch.uint16), torch.tensor([2**40]).to(torch.uint32)
 """
 
 SUBJECTS = {"legacy": LEGACY, "views": VIEWS, "integers": INTEGERS}

@@ -16,12 +16,6 @@ def cubes(x):
 
 
 class Functional(unittest.TestCase):
-    def test_assert_async(self):
-        self.assertIsNone(torch._assert_async(torch.tensor(2.0), "not told"))
-        for message, told in ((None, "Expected Tensor with single nonzero value, but got zero"), ("told", "told")):
-            with self.assertRaisesRegex(RuntimeError, told):
-                torch._assert_async(torch.tensor(False), message)
-
     def test_jacobian_and_hessian(self):
         self.assertEqual(functional.jacobian(lambda x: x**2, X).tolist(), torch.diag(2 * X).tolist())
         rows = functional.jacobian(lambda x, y: (x * y, x.sum()), (X, X + 1))

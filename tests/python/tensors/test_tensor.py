@@ -511,6 +511,12 @@ class Attributes(unittest.TestCase):
 class Conversions(unittest.TestCase):
     x = torch.tensor([1.5, 2.5])
 
+    def test_assert_async(self):
+        self.assertIsNone(torch._assert_async(torch.tensor(2.0), "not told"))
+        for message, told in ((None, "Expected Tensor with single nonzero value, but got zero"), ("told", "told")):
+            with self.assertRaisesRegex(RuntimeError, told):
+                torch._assert_async(torch.tensor(False), message)
+
     def test_types(self):
         names = {"float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16",
                  "char": "int8", "short": "int16", "int": "int32",
