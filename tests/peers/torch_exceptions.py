@@ -123,7 +123,7 @@ HALVES = [
 SHORT_INTEGERS = [
     (".*", "error", "raised nothing; torch NotImplementedError: .* not implemented for 'UInt(16|32|64)'",
      "torch has no kernel for it; elements are only moved"),
-    ("linspace|amax|amin|index_reduce_?|.*mm|mv|matmul|linear|conv2d", "error",
+    ("linspace|amax|amin|aminmax|index_reduce_?|.*mm|mv|matmul|linear|conv2d", "error",
      r"raised NotImplementedError: .* not implemented for 'UInt(16|32|64)'; torch nothing",
      "torch looks at the type where there is something to compute only"),
 ]
@@ -138,7 +138,7 @@ EXTREMES = [
     # ---- decisions ----
     (".*", f"raised nothing; torch NotImplementedError: .* {_UNSIGNED}",
      "torch has no kernel for these types; elements are only moved"),
-    ("amax|amin|index_(add|reduce)_?|.*mm|mv|matmul|linear|conv.*",
+    ("amax|amin|aminmax|index_(add|reduce)_?|.*mm|mv|matmul|linear|conv.*",
      f"raised NotImplementedError: .* {_UNSIGNED}; torch nothing",
      "torch looks at these types where there is something to compute only"),
     ("ldexp_?", ".", "2 to the power of other is a factor of its own, which may overflow; torch's kernel has none"),
