@@ -35,7 +35,10 @@ O.LBFGS([p]).step() | O.SparseAdam([p], lr=-1) | O.SparseAdam([p], eps=-1) | O.S
 g(O.SparseAdam([p])).step() | g(O.Adamax([p], capturable=True)).step() | g(O.NAdam([p], capturable=True)).step()
 g(O.RAdam([p], capturable=True)).step() | g(O.ASGD([p], capturable=True)).step()
 g(O.Rprop([p], capturable=True)).step() | g(O.Adam([p], capturable=True)).step()
-g(O.LBFGS([p], line_search_fn='x')).step(lambda: p.sum())
+O.Muon([p], lr=-1) | O.Muon([p], momentum=-1) | O.Muon([p], weight_decay=-1) | O.Muon([p], adjust_lr_fn='x')
+O.Muon([p.detach()[0].requires_grad_()]) | O.Adafactor([p], lr=-1) | O.Adafactor([p], beta2_decay=1)
+O.Adafactor([p], eps=(-1, 1)) | O.Adafactor([p], eps=(1, -1)) | O.Adafactor([p], d=0.5)
+O.Adafactor([p], weight_decay=-1) | g(O.LBFGS([p], line_search_fn='x')).step(lambda: p.sum())
 U.SWALR(m(), 0.1, anneal_strategy='x') | U.SWALR(m(), [1, 2]) | U.SWALR(m(), 0.1, anneal_epochs=-1)
 U.AveragedModel(None, avg_fn=1, multi_avg_fn=2) | U.get_ema_avg_fn(2) | U.get_ema_multi_avg_fn(-1)
 O.Adagrad([p], eps=-1) | m().add_param_group([p]) | m().load_state_dict({'param_groups': [], 'state': {}})
@@ -61,6 +64,8 @@ def close(a, b, where="", rtol=2e-5, atol=2e-6):
         if list(a) != list(b):
             return f"{where}: {list(a)} and {list(b)}"
         return next(filter(None, (close(a[k], b[k], f"{where}.{k}", rtol, atol) for k in a)), None)
+    if isinstance(a, str):
+        return None if a == b else f"{where}: torch {a!r}, ours {b!r}"
     a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     if a.shape != b.shape or not np.allclose(a, b, rtol=rtol, atol=atol):
         return f"{where}: torch {a.tolist()}, ours {b.tolist()}"
@@ -312,6 +317,8 @@ def main():
         results.append((name, close(runs.run_optimizer(torch, name), runs.run_optimizer(ours, name))))
         results.append((f"{name}, {runs.LONG} steps", compare_long(torch, ours, name)))
         results.append((f"{name}, differentiable", compare_closely(torch, ours, runs.run_differentiable, name)))
+    for name in runs.FACTORED:
+        results.append((name, compare_closely(torch, ours, runs.run_factored, name)))
     for name in runs.LBFGS:
         results.append((name, compare_closely(torch, ours, runs.run_lbfgs, name)))
     results += compare_averages(torch, ours)

@@ -104,6 +104,37 @@ def run_lbfgs(torch, name, steps=LONG):
             "iterations": state["n_iter"], "kept": len(state["old_dirs"])}
 
 
+# Optimizers that are not alike for all shapes: name: (class, options, shapes)
+MATRICES = ((4, 6), (6, 4), (5, 5))
+FACTORED = {
+    "muon": ("Muon", dict(lr=0.1), MATRICES),
+    "muon plain": ("Muon", dict(lr=0.1, nesterov=False, weight_decay=0.0), MATRICES),
+    "muon rms": ("Muon", dict(lr=0.1, adjust_lr_fn="match_rms_adamw"), MATRICES),
+    "adafactor": ("Adafactor", {}, (*MATRICES, (7,), (), (2, 3, 4))),
+    "adafactor all": ("Adafactor", dict(lr=0.5, beta2_decay=-0.5, eps=(1e-4, 1e-2), d=2.0, weight_decay=0.1,
+                                        maximize=True), (*MATRICES, (7,), (), (2, 3, 4))),
+}
+
+
+def run_factored(torch, name, steps=LONG):
+    """Parameters and state after so many steps in float64, and the repr."""
+    cls, options, shapes = FACTORED[name]
+
+    def numbers(shape, seed):
+        count = math.prod(shape)
+        return torch.tensor([math.sin(1.7 * i + seed) for i in range(count)], dtype=torch.float64).reshape(shape)
+
+    params = [numbers(shape, i).requires_grad_() for i, shape in enumerate(shapes)]
+    optimizer = getattr(torch.optim, cls)(params, **options)
+    for step in range(steps):
+        for i, p in enumerate(params):
+            p.grad = numbers(p.shape, 10 * i + step) * (1.0 if step % 3 else 0.01)
+        optimizer.step()
+    return {"params": {i: p.tolist() for i, p in enumerate(params)}, "repr": repr(optimizer),
+            "state": {i: {key: value.tolist() for key, value in optimizer.state[p].items()}
+                      for i, p in enumerate(params)}}
+
+
 def run_differentiable(torch, name):
     """Gradients of what a step with differentiable=True gives, by the parameter and the gradient.
 

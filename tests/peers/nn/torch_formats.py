@@ -98,6 +98,8 @@ def modules(t, x):
             p.fill_(0.5)
     yield from ((f"parameter {name}", p) for name, p in model.named_parameters())
     yield "model", model.eval()(x)
+    plain = t.nn.utils.convert_conv2d_weight_memory_format(nn.Sequential(nn.Conv2d(3, 4, 2)), t.channels_last)
+    yield "convert", plain[0].weight.detach() * 0
 
 
 def found(t, shape, given):

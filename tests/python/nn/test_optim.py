@@ -56,6 +56,34 @@ class Steps(unittest.TestCase):
         for x, y in zip(flat(ours), flat(theirs), strict=True):
             self.assertTrue(math.isclose(x, y, rel_tol=1e-6, abs_tol=1e-6), (ours, theirs))
 
+    def test_muon(self):
+        """The update is near to orthogonal, of the size that the shape asks for."""
+        torch.manual_seed(0)
+        for rows, columns in ((4, 6), (6, 4)):
+            p = torch.nn.Parameter(torch.zeros(rows, columns, dtype=torch.float64))
+            p.grad = torch.randn(rows, columns, dtype=torch.float64)
+            optim.Muon([p], lr=1.0, weight_decay=0.0).step()
+            made = p.detach() / max(1, rows / columns) ** 0.5
+            square = made @ made.T if rows < columns else made.T @ made
+            diagonal = square.diagonal()
+            self.assertTrue(bool((diagonal > 0.4).all() and (diagonal < 1.5).all()), diagonal)
+            self.assertLess(float((square - diagonal.diag()).abs().max()), 0.35)
+        with self.assertRaisesRegex(ValueError, "only supports 2D parameters"):
+            optim.Muon([torch.nn.Parameter(torch.zeros(3))])
+
+    def test_adafactor(self):
+        """The first step: every update is the gradient over its estimated size, bounded by d."""
+        p = torch.nn.Parameter(torch.tensor([3.0, 4.0], dtype=torch.float64))
+        p.grad = torch.tensor([0.5, -2.0], dtype=torch.float64)
+        optimizer = optim.Adafactor([p], lr=0.01)
+        optimizer.step()
+        size = math.sqrt((9 + 16) / 2)
+        self.assertTrue(torch.allclose(p.detach(), torch.tensor([3 - 0.01 * size, 4 + 0.01 * size]).double()))
+        self.assertEqual(set(optimizer.state[p]), {"step", "variance"})
+        for name in support_optim.FACTORED:
+            made = support_optim.run_factored(torch, name)
+            self.assertTrue(all(math.isfinite(v) for row in made["params"][0] for v in row), name)
+
     def test_lbfgs(self):
         for name, golden in ALL_GOLDENS["lbfgs"].items():
             with self.subTest(name):
