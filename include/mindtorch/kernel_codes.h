@@ -51,4 +51,22 @@ typedef enum mt_random {
     MT_RANDOM_COUNT
 } mt_random;
 
+/** MT_KERNEL_LINALG: kernels.def lists the arguments of each. */
+typedef enum mt_linalg {
+    MT_LINALG_LU,
+    MT_LINALG_LU_SOLVE,
+    MT_LINALG_PERMUTATION,
+    MT_LINALG_CHOLESKY,
+    MT_LINALG_CHOLESKY_SOLVE,
+    MT_LINALG_CHOLESKY_INVERSE,
+    MT_LINALG_TRIANGULAR_SOLVE,
+    MT_LINALG_REFLECTORS,
+    MT_LINALG_REFLECTED,
+    MT_LINALG_EIGEN,
+    MT_LINALG_SINGULAR,
+    MT_LINALG_LEAST_SQUARES,
+    MT_LINALG_EXPONENTIAL,
+    MT_LINALG_COUNT
+} mt_linalg;
+
 #endif /* MINDTORCH_KERNEL_CODES_H */

@@ -298,12 +298,20 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
         _ops.unsqueeze(x1, -2) - _ops.unsqueeze(x2, -3), p, (-1,)))
 
 
+# ---- matrices ----
+
+def lu(input, pivot=True, get_infos=False):
+    """The LU factors of matrices in one tensor, with the pivots and, if asked for, LAPACK's answers."""
+    factors, pivots, info = _ops._lu_with_info(input, pivot, False)
+    return (factors, pivots, info) if get_infos else (factors, pivots)
+
+
 FUNCTIONS = {function.__name__: function for function in (
     erfinv, cdist, unique, unique_consecutive, isin, _assert_async, take, take_along_dim, tensor_split, diff,
     tril_indices, triu_indices, randint_like, logit, deg2rad, rad2deg, vdot,
-    kron, fill)}
+    kron, fill, lu)}
 METHODS = {name: FUNCTIONS[name] for name in """
-    unique unique_consecutive take take_along_dim tensor_split diff logit deg2rad rad2deg vdot kron
+    unique unique_consecutive take take_along_dim tensor_split diff logit deg2rad rad2deg vdot kron lu
 """.split()}
 METHODS.update({f"{name}_": _in_place(name) for name in _IN_PLACE})
 METHODS.update({f"{name}_": _running_in_place(name) for name in ("cumsum", "cumprod")})

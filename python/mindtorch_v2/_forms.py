@@ -29,7 +29,9 @@ def into(result, out):
     return type(result)(tuple(_ops.clone(each, out=to) for each, to in zip(result, out)))
 
 
-@_form("max", "min", "topk", "median", "nanmedian", "mode", "kthvalue", "cummax", "cummin", "aminmax")
+@_form("max", "min", "topk", "median", "nanmedian", "mode", "kthvalue", "cummax", "cummin", "aminmax",
+       "linalg_cholesky_ex", "linalg_eigh", "linalg_inv_ex", "linalg_lu", "linalg_lu_factor", "linalg_lu_factor_ex",
+       "linalg_qr", "linalg_slogdet", "linalg_solve_ex", "linalg_svd", "geqrf", "lu_unpack", "qr", "slogdet", "svd")
 def _several_out(name):
     """out=(values, indices)."""
     def call(*args, out=None, **kwargs):

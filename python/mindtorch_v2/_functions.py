@@ -123,13 +123,19 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     if p is None or p == "fro":
         p = 2
     elif isinstance(p, str):
-        raise NotImplementedError(f"norm(): p={p!r} is not implemented")
+        dims = (-2, -1) if dim is None else dim
+        return _ops.linalg_matrix_norm(input, p, dims, keepdim)
     return _ops.linalg_vector_norm(input, p, dim, keepdim)
 
 
 def dist(input, other, p=2):
     """The p-norm of the difference."""
     return norm(input - other, p)
+
+
+def chain_matmul(*matrices, out=None):
+    """The product of matrices, in the order of fewest multiplications."""
+    return _ops.chain_matmul(matrices, **({} if out is None else {"out": out}))
 
 
 def nonzero(input, *, out=None, as_tuple=False):
@@ -462,7 +468,7 @@ FUNCTIONS = {function.__name__: function for function in (
     is_tensor, is_floating_point, is_complex, is_inference, is_storage, numel, is_same_size, isposinf, isneginf,
     std, var, var_mean, std_mean, norm, dist, nonzero, where, trace, broadcast_shapes, broadcast_tensors, atleast_1d,
     atleast_2d, atleast_3d, repeat_interleave, diag, meshgrid, normal, nan_to_num, positive, batch_norm,
-    layer_norm, embedding, addmv, inner, tensordot, einsum)}
+    layer_norm, embedding, addmv, inner, tensordot, einsum, chain_matmul)}
 FUNCTIONS.update(_composed.FUNCTIONS)
 
 METHODS = {function.__name__: function for function in (

@@ -43,16 +43,19 @@ _FUNCTIONS_ONLY = frozenset("""
     bucketize searchsorted
 """.split())
 
+# Rows of torch.linalg and of optimizers.
+_ELSEWHERE = ("_fused_", "linalg_", "_linalg_", "_lu_")
+
 
 def is_function(name):
     """Whether torch has it at its top level."""
     return (name not in _NN and name not in _METHODS_ONLY and not name.endswith("_backward")
-            and not name.startswith("_fused_") and "::" not in name and not name.startswith("__"))
+            and not name.startswith(_ELSEWHERE) and "::" not in name and not name.startswith("__"))
 
 
 def is_method(name):
     """Whether torch.Tensor has it."""
     return (name not in _NN and name not in _FUNCTIONS_ONLY and not name.endswith("_backward")
-            and not name.endswith("_backward_data") and not name.startswith("_fused_")
+            and not name.endswith("_backward_data") and not name.startswith(_ELSEWHERE)
             and not name.startswith("_scaled") and not name.startswith("_adaptive")
             and name != "_local_scalar_dense")

@@ -60,6 +60,13 @@ set(MINDTORCH_SOURCES
     src/mindtorch/ops/index/op_index.c
     src/mindtorch/ops/index/op_index_support.c
     src/mindtorch/ops/index/op_sort.c
+    src/mindtorch/ops/linalg/op_decompose.c
+    src/mindtorch/ops/linalg/op_factor.c
+    src/mindtorch/ops/linalg/op_inverse.c
+    src/mindtorch/ops/linalg/op_linalg_chain.c
+    src/mindtorch/ops/linalg/op_linalg_norm.c
+    src/mindtorch/ops/linalg/op_linalg_support.c
+    src/mindtorch/ops/linalg/op_solve.c
     src/mindtorch/ops/matrix/op_matmul.c
     src/mindtorch/ops/matrix/op_matrix.c
     src/mindtorch/ops/nn/op_activation.c
@@ -113,6 +120,8 @@ set(MINDTORCH_SOURCES
     src/mindtorch/autograd/formulas/derive_compose.c
     src/mindtorch/autograd/formulas/derive_image.c
     src/mindtorch/autograd/formulas/derive_index.c
+    src/mindtorch/autograd/formulas/derive_linalg_factor.c
+    src/mindtorch/autograd/formulas/derive_linalg_solve.c
     src/mindtorch/autograd/formulas/derive_loss.c
     src/mindtorch/autograd/formulas/derive_matrix.c
     src/mindtorch/autograd/formulas/derive_nn.c
@@ -176,6 +185,9 @@ set(MT_KERNEL_SOURCES
     src/kernels/isa/isa.c
     src/kernels/matrix/attention.c
     src/kernels/matrix/gemm.c
+    src/kernels/matrix/lapack.c
+    src/kernels/matrix/linalg.c
+    src/kernels/matrix/matrix_exp.c
     src/kernels/matrix/onednn.c
     src/kernels/matrix/product.c
     src/kernels/reduce/fold_plan.c

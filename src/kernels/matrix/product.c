@@ -57,6 +57,7 @@ static struct blas {
     ddot_fn *ddot;
     int (*get_threads)(void);
     void (*set_threads)(int);
+    void *handle;
     bool here;
 } blas;
 
@@ -66,6 +67,7 @@ static _Atomic(bool) blas_refused;
 static void open_blas(void)
 {
     void *handle = mtb_open_shared("libopenblas.so.0");
+    blas.handle = handle;
     blas.here = handle != NULL && mtb_find_symbol(handle, "cblas_sgemm", &blas.sgemm) &&
                 mtb_find_symbol(handle, "cblas_dgemm", &blas.dgemm) &&
                 mtb_find_symbol(handle, "cblas_sgemv", &blas.sgemv) &&
@@ -85,6 +87,18 @@ bool mt__openblas_here(void)
 void mt__openblas_allow(bool allowed)
 {
     atomic_store_explicit(&blas_refused, !allowed, memory_order_relaxed);
+}
+
+bool mt__openblas_find(const char *name, void *slot)
+{
+    return mt__openblas_here() && mtb_find_symbol(blas.handle, name, slot);
+}
+
+void mt__openblas_one_thread(void)
+{
+    if (blas.get_threads() != 1) {
+        blas.set_threads(1);
+    }
 }
 
 /* ---- matrices in the form of BLAS ------------------------------------------------------------ */
@@ -175,8 +189,8 @@ static bool run_onednn(const mt__product *p, const blas_matrix *a, const blas_ma
 
 static void want_one_thread(int64_t work, int64_t limit)
 {
-    if (work > limit && blas.get_threads() != 1) {
-        blas.set_threads(1);
+    if (work > limit) {
+        mt__openblas_one_thread();
     }
 }
 

@@ -41,4 +41,10 @@ int mt__multiply(mt_dtype dtype, const mt__product *product);
 bool mt__openblas_here(void);
 void mt__openblas_allow(bool allowed);
 
+/* Stores the address of one of its functions; false: it has none of this name. */
+bool mt__openblas_find(const char *name, void *slot);
+
+/* OpenBLAS, which is here, starts no threads from now on. */
+void mt__openblas_one_thread(void);
+
 #endif /* KERNELS_MATRIX_PRODUCT_H */

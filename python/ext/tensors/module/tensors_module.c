@@ -26,6 +26,9 @@ static PyObject *exception_for(int status)
     if (status == MT_EOOM || status == MT_EDEVICE) {
         return status == MT_EOOM ? tensors.out_of_memory : tensors.accelerator_error;
     }
+    if (status == MT_ELINALG) {
+        return tensors.linalg_error;
+    }
     const char *name = mt_status_exception(status);
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (strcmp(known[i].name, name) == 0) {
@@ -44,7 +47,7 @@ PyObject *tensors_raise(int status)
     return NULL;
 }
 
-/* torch.OutOfMemoryError and torch.AcceleratorError, both RuntimeErrors. */
+/* torch.OutOfMemoryError, torch.AcceleratorError and torch.linalg.LinAlgError, all RuntimeErrors. */
 static int add_exceptions(PyObject *module)
 {
     tensors.out_of_memory =
@@ -52,7 +55,13 @@ static int add_exceptions(PyObject *module)
                                   PyExc_RuntimeError, NULL);
     tensors.accelerator_error = PyErr_NewExceptionWithDoc(
         "mindtorch_v2.AcceleratorError", "The device failed or is lost.", PyExc_RuntimeError, NULL);
-    if (tensors.out_of_memory == NULL || tensors.accelerator_error == NULL) {
+    tensors.linalg_error =
+        PyErr_NewExceptionWithDoc("mindtorch_v2.linalg.LinAlgError",
+                                  "A matrix is singular, not positive-definite, or does not converge.",
+                                  PyExc_RuntimeError, NULL);
+    if (tensors.out_of_memory == NULL || tensors.accelerator_error == NULL ||
+        tensors.linalg_error == NULL ||
+        PyModule_AddObjectRef(module, "_LinAlgError", tensors.linalg_error) != 0) {
         return -1;
     }
     return PyModule_AddObjectRef(module, "OutOfMemoryError", tensors.out_of_memory) != 0

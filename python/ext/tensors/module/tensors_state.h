@@ -70,6 +70,7 @@ typedef struct tensors_state {
     PyTypeObject *event_type;    /* torch.Event: stream_event.c */
     PyObject *out_of_memory;     /* torch.OutOfMemoryError */
     PyObject *accelerator_error; /* torch.AcceleratorError */
+    PyObject *linalg_error;      /* torch.linalg.LinAlgError */
     bool far;                    /* an accelerator was named: tensors may be on one */
 } tensors_state;
 

@@ -30,16 +30,21 @@ static PyObject *results_repr_method(PyObject *self, PyObject *Py_UNUSED(ignored
 
 static PyMethodDef repr_method = {"__repr__", results_repr_method, METH_NOARGS, NULL};
 
-/* torch names what is picked out of a tensor; var_mean and the like are plain tuples. */
-static bool has_named_results(const char *first)
+/* torch names what is picked out of a tensor, and factors of matrices; var_mean and the like are
+ * plain tuples. */
+static bool has_named_results(const char *op, const char *first)
 {
     static const char *const firsts[] = {"values", "min", "mantissa"};
-    for (size_t i = 0; i < sizeof firsts / sizeof firsts[0]; i++) {
-        if (strcmp(first, firsts[i]) == 0) {
-            return true;
-        }
+    static const char *const ops[] = {"geqrf", "lu_unpack", "qr", "slogdet", "svd",
+                                      "triangular_solve"};
+    bool named = strncmp(op, "linalg_", 7) == 0;
+    for (size_t i = 0; !named && i < sizeof firsts / sizeof firsts[0]; i++) {
+        named = strcmp(first, firsts[i]) == 0;
     }
-    return false;
+    for (size_t i = 0; !named && i < sizeof ops / sizeof ops[0]; i++) {
+        named = strcmp(op, ops[i]) == 0;
+    }
+    return named;
 }
 
 int op_result_type(const char *name, mt_op op, uint32_t count, PyTypeObject **type)
@@ -53,7 +58,7 @@ int op_result_type(const char *name, mt_op op, uint32_t count, PyTypeObject **ty
         }
         fields[i].name = told[i].name;
     }
-    if (count < 2 || !has_named_results(told[0].name)) {
+    if (count < 2 || !has_named_results(name, told[0].name)) {
         return 0;
     }
     char full[128];
