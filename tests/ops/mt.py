@@ -139,6 +139,13 @@ class OutOfMemoryError(RuntimeError):
     """A device has no memory left."""
 
 
+class LinAlgError(RuntimeError):
+    """A matrix cannot be factorised."""
+
+
+OWN_ERRORS = {"OutOfMemoryError": OutOfMemoryError, "LinAlgError": LinAlgError}
+
+
 def open_library(path):
     """Loads the shared library and learns its ops."""
     global _lib
@@ -162,7 +169,7 @@ def check(status):
     """Raises what torch would raise for a status."""
     if status != 0:
         name = _lib.mt_status_exception(status).decode()
-        kind = OutOfMemoryError if name == "OutOfMemoryError" else getattr(builtins, name)
+        kind = OWN_ERRORS.get(name) or getattr(builtins, name)
         raise kind(_lib.mt_last_error().contents.message.decode("utf-8", "replace"))
 
 

@@ -632,12 +632,13 @@ int mt__householder_product_backward(mt__backward *b)
     }
     mtb_free(parts);
     MT_TRY(status);
+    mt_tensor *whole = *of_a;
     if (n > k) {
         const int64_t wider[] = {0, n - k};
-        MT_INTO(b, of_a, mt_constant_pad_nd(*of_a, wider, 2, mt_int(0), place));
+        MT_INTO(b, &whole, mt_constant_pad_nd(whole, wider, 2, mt_int(0), place));
     }
     if (mt__wants(b, 0)) {
-        mt__bw_give(b, 0, *of_a);
+        mt__bw_give(b, 0, whole);
     }
     if (mt__wants(b, 1)) {
         mt__bw_give(b, 1, *of_tau);

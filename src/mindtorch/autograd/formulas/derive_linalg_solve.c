@@ -334,6 +334,10 @@ int mt__lstsq_backward(mt__backward *b)
     mt_tensor *of_b = NULL;
     mt_tensor *p = NULL;
     mt_tensor *step = NULL;
+    if (b->grads[3] != NULL && b->grads[3]->numel > 0) {
+        return mtb_fail(MT_ENOTSUP, "the derivative for the singular values of 'linalg_lstsq' is not "
+                                    "implemented; linalg.svdvals() has one");
+    }
     if (vector) {
         MT_INTO(b, &right, mt_unsqueeze(right, -1, place));
         MT_INTO(b, &x, mt_unsqueeze(x, -1, place));

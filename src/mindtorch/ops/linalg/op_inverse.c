@@ -61,13 +61,6 @@ int mt__run_linalg_det(mt__call *call)
     return mt__linalg_det(mt__arg_tensor(call, 0), mt__result_place(call, 0), factors, pivots);
 }
 
-static int slogdet(mt__call *call, mt_tensor *a, mt_tensor **sign, mt_tensor **logarithm)
-{
-    mt_tensor **factors = mt__temp(call);
-    mt_tensor **pivots = mt__temp(call);
-    return mt__linalg_slogdet(a, sign, logarithm, factors, pivots);
-}
-
 int mt__run__linalg_slogdet(mt__call *call)
 {
     mt_tensor *a = mt__arg_tensor(call, 0);
@@ -90,8 +83,16 @@ int mt__run__linalg_slogdet(mt__call *call)
 
 int mt__run_linalg_slogdet(mt__call *call)
 {
-    return slogdet(call, mt__arg_tensor(call, 0), mt__result_place(call, 0),
-                   mt__result_place(call, 1));
+    mt_tensor **factors = mt__temp(call);
+    mt_tensor **pivots = mt__temp(call);
+    return mt__linalg_slogdet(mt__arg_tensor(call, 0), mt__result_place(call, 0),
+                              mt__result_place(call, 1), factors, pivots);
+}
+
+int mt__run_slogdet(mt__call *call)
+{
+    return mt_linalg_slogdet(mt__arg_tensor(call, 0), mt__result_place(call, 0),
+                             mt__result_place(call, 1));
 }
 
 int mt__run_logdet(mt__call *call)
