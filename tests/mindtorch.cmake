@@ -62,6 +62,7 @@ foreach(name IN ITEMS test_gamma test_host_lanes test_host_norms test_host_optim
   mt_torch_test(${name} unit/kernels/${name}.c)
   target_sources(${name} PRIVATE support/strided_array.c)
 endforeach()
+mt_torch_test(test_linalg unit/kernels/test_linalg.c)
 foreach(name IN ITEMS test_index_kernels test_sort)
   mt_torch_test(${name} unit/kernels/${name}.c)
   target_sources(${name} PRIVATE support/strided_array.c)

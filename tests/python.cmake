@@ -97,6 +97,7 @@ set(MT_PYTHON_TESTS
     tensors/test_integer_types
     tensors/test_interop
     tensors/test_legacy_types
+    tensors/test_linalg
     tensors/test_op_binding
     tensors/test_order
     tensors/test_pickling

@@ -21,7 +21,7 @@ LU, TRIANGLE, CHOLESKY = refuse("lu_cpu"), refuse("triangular_solve_cpu"), refus
 GEQRF, EIGH, SVD = refuse("geqrf_cpu"), refuse("linalg_eigh_cpu"), refuse("linalg_svd_cpu")
 LOW = ("RuntimeError", "Low precision dtypes not supported. Got Half")
 OTHER = ("RuntimeError", "This function doesn't handle types other than float and double")
-PINV = ("RuntimeError", "expected a tensor with 2 or more dimensions of float, double, cfloat or cdouble types")
+PINV = ("RuntimeError", "linalg.pinv(")
 
 
 def precise(*names, half, dtypes=FLOATS, skip=SKIP):
@@ -65,14 +65,20 @@ def turned(a):
     return np.swapaxes(a, -1, -2)
 
 
+def array_of(tensor):
+    return tensor.numpy().astype(np.float64)
+
+
 def near(got, want, dtype):
     tolerance = 1e-4 if dtype == "float32" else 1e-10
     assert got.shape == want.shape, (got.shape, want.shape)
     assert np.allclose(got, want, rtol=tolerance, atol=tolerance), np.abs(got - want).max()
 
 
-def array_of(tensor):
-    return tensor.numpy().astype(np.float64)
+def solve_of(a, b):
+    """np.linalg.solve of matrices: for b of fewer dimensions NumPy's versions differ."""
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return np.linalg.solve(np.broadcast_to(a, batch + a.shape[-2:]), np.broadcast_to(b, batch + b.shape[-2:]))
 
 
 def not_square(g, words, error="RuntimeError"):
@@ -99,14 +105,9 @@ def linalg_lu(g):
 @precise("_linalg_lu_parts", half=LU)
 def linalg_lu_parts(g):
     def check(got, args, given):
-        lower, upper, pivots = (t.numpy() for t in got)
-        rows = np.arange(3)
-        for i, other in enumerate(pivots):
-            rows[[i, other - 1]] = rows[[other - 1, i]]
-        near((lower @ upper).astype(np.float64), array_of(args[0])[rows], args[0].dtype)
-    for shape in ((3, 3), (3, 2), (3, 5)):
+        near(array_of(got[0]) @ array_of(got[1]), moved(array_of(args[0]), got[2].numpy()), args[0].dtype)
+    for shape in ((3, 3), (3, 2), (3, 5), (0, 3)):
         yield Case((g.array(shape),), {}, check=check, layouts=PLACES, double=shape == (3, 3))
-    yield Case((g.array((0, 3)),), {}, layouts=PLACES, check=lambda got, args, given: None)
 
 
 def packed(got, args, given):
@@ -185,14 +186,14 @@ def whole(factors, pivots):
     return back
 
 
-@precise("linalg_lu_solve", half=refuse("lu_solve_cpu"))
+@precise("linalg_lu_solve", half=refuse("linalg.lu_solve_cpu"))
 def linalg_lu_solve(g):
     pivots = np.array([2, 3, 3], np.int32)
 
     def solved(f, q, b, left=True, adjoint=False):
         a = whole(f, q)
         a = turned(a) if adjoint else a
-        return np.linalg.solve(a, b) if left else turned(np.linalg.solve(turned(a), turned(b)))
+        return solve_of(a, b) if left else turned(solve_of(turned(a), turned(b)))
     for left in (True, False):
         for adjoint in (True, False):
             b = g.array((3, 2) if left else (2, 3))
@@ -207,10 +208,10 @@ def linalg_lu_solve(g):
     yield Bad((square(g), pivots - 9, g.array((3, 2))), "RuntimeError", "-7 is not a row of the matrix")
 
 
-@precise("lu_solve", half=refuse("lu_solve_cpu"))
+@precise("lu_solve", half=refuse("linalg.lu_solve_cpu"))
 def lu_solve(g):
     pivots = np.array([2, 3, 3], np.int32)
-    yield Case((g.array((3, 2)), square(g), pivots), {}, lambda b, f, q: np.linalg.solve(whole(f, q), b),
+    yield Case((g.array((3, 2)), square(g), pivots), {}, lambda b, f, q: solve_of(whole(f, q), b),
                layouts=PLACES, **LOOSE)
     yield Case((g.array((0, 2)), g.array((0, 0)), np.zeros((0,), np.int32)), {}, lambda b, f, q: b, layouts=PLACES)
 
@@ -231,12 +232,13 @@ def linalg_det(g):
 
 
 @precise("_linalg_det", half=LU)
+@precise("_linalg_slogdet", half=LOW)
 def linalg_det_parts(g):
     def check(got, args, given):
-        near(array_of(got[0]), det_of(array_of(args[0])), args[0].dtype)
-    yield Case((square(g),), {}, check=check, layouts=PLACES, grad=False)
-    yield Case((g.array((0, 0)),), {}, check=check, layouts=PLACES, grad=False)
-    yield from not_square(g, "linalg.det")
+        a, sign = array_of(args[0]), array_of(got[0])
+        near(sign if g.op == "_linalg_det" else sign * np.exp(array_of(got[1])), det_of(a), args[0].dtype)
+    for a in (square(g), g.array((0, 0))):
+        yield Case((a,), {}, check=check, layouts=PLACES, grad=False)
 
 
 def slogdet_of(a):
@@ -248,14 +250,6 @@ def linalg_slogdet(g):
     for shape in ((3, 3), (2, 2, 2), (0, 3, 3), (0, 0)):
         yield Case((g.array(shape),), {}, slogdet_of, layouts=PLACES, **LOOSE, double=shape == (3, 3))
     yield from not_square(g, "linalg.slogdet")
-
-
-@precise("_linalg_slogdet", half=LOW)
-def linalg_slogdet_parts(g):
-    def check(got, args, given):
-        near(array_of(got[1]), slogdet_of(array_of(args[0]))[1], args[0].dtype)
-    yield Case((square(g),), {}, check=check, layouts=PLACES, grad=False)
-    yield Case((g.array((0, 0)),), {}, check=check, layouts=PLACES, grad=False)
 
 
 @precise("logdet", half=LOW)
@@ -272,7 +266,7 @@ def logdet(g):
 def linalg_inv(g):
     for shape in ((3, 3), (2, 2, 2), (1, 1), (0, 3, 3), (0, 0)):
         yield Case((square(g, shape),), {}, np.linalg.inv, layouts=PLACES, **LOOSE, double=shape == (3, 3))
-    yield Bad((g.cast(np.zeros((2, 3, 3))),), "LinAlgError",
+    yield Bad((g.cast(np.zeros((2, 3, 3))),), "_LinAlgError",
               "linalg.inv: (Batch element 0): The diagonal element 1 is zero, the inversion could not be completed "
               "because the input matrix is singular.")
     yield from not_square(g, "linalg.inv")
@@ -285,7 +279,7 @@ def linalg_inv_ex(g):
     for shape in ((3, 3), (2, 2, 2), (0, 3, 3), (0, 0)):
         yield Case((square(g, shape),), {"check_errors": shape == (3, 3)}, inverted, layouts=PLACES, **LOOSE,
                    result=(g.dtype, "int32"))
-    yield Bad((g.cast(np.zeros((3, 3))),), "LinAlgError", "linalg.inv_ex: The diagonal element 1 is zero",
+    yield Bad((g.cast(np.zeros((3, 3))),), "_LinAlgError", "linalg.inv_ex: The diagonal element 1 is zero",
               {"check_errors": True})
     yield from not_square(g, "linalg.inv")
 
@@ -293,7 +287,7 @@ def linalg_inv_ex(g):
 def solved(a, b, left=True):
     vector = b.ndim == 1 or b.shape == a.shape[:-1]
     b = b[..., None] if vector else b
-    x = np.linalg.solve(a, b) if left else turned(np.linalg.solve(turned(a), turned(b)))
+    x = solve_of(a, b) if left else turned(solve_of(turned(a), turned(b)))
     return x[..., 0] if vector else x
 
 
@@ -307,7 +301,7 @@ def linalg_solve(g):
     yield Bad((square(g), g.array((4, 2))), "RuntimeError",
               "linalg.solve: Incompatible shapes of A and B for the equation AX = B (3x3 and 4x2)")
     yield Bad((square(g), g.array((3, 2))), "RuntimeError", "XA = B (3x3 and 3x2)", {"left": False})
-    yield Bad((g.cast(np.zeros((2, 3, 3))), g.array((3, 1))), "LinAlgError",
+    yield Bad((g.cast(np.zeros((2, 3, 3))), g.array((3, 1))), "_LinAlgError",
               "torch.linalg.solve: (Batch element 0): The solver failed because the input matrix is singular.")
     yield Bad((g.array((2, 3)), g.array((2, 3))), "RuntimeError", "linalg.solve: A must be batches of square matrices")
 
@@ -319,7 +313,7 @@ def linalg_solve_ex(g):
                result=(g.dtype, "int32"))
     yield Case((g.array((0, 0)), g.array((0, 2))), {}, lambda a, b: (b, np.zeros((), np.int32)), layouts=PLACES,
                result=(g.dtype, "int32"))
-    yield Bad((g.cast(np.zeros((3, 3))), g.array((3, 1))), "LinAlgError", "torch.linalg.solve_ex: The solver failed",
+    yield Bad((g.cast(np.zeros((3, 3))), g.array((3, 1))), "_LinAlgError", "torch.linalg.solve_ex: The solver failed",
               {"check_errors": True})
 
 
@@ -327,8 +321,8 @@ def linalg_solve_ex(g):
 def linalg_solve_parts(g):
     def check(got, args, given):
         near(array_of(got[0]), solved(array_of(args[0]), array_of(args[1])), args[0].dtype)
-    yield Case((square(g), g.array((3, 1))), {"check_errors": True}, check=check, layouts=PLACES, grad=False)
-    yield Case((g.array((0, 0)), g.array((0, 1))), {}, check=check, layouts=PLACES, grad=False)
+    for a, b in ((square(g), g.array((3, 1))), (g.array((0, 0)), g.array((0, 1)))):
+        yield Case((a, b), {"check_errors": True}, check=check, layouts=PLACES, grad=False)
 
 
 def triangle_of(a, upper, unit):
@@ -341,24 +335,24 @@ def triangle_of(a, upper, unit):
 def linalg_solve_triangular(g):
     def triangular(a, b, upper=False, left=True, unitriangular=False):
         a = triangle_of(a, upper, unitriangular)
-        return np.linalg.solve(a, b) if left else turned(np.linalg.solve(turned(a), turned(b)))
+        return solve_of(a, b) if left else turned(solve_of(turned(a), turned(b)))
     for upper in (True, False):
         for left in (True, False):
             kwargs = {"upper": upper, "left": left, "unitriangular": upper != left}
             yield Case((square(g), g.array((3, 2) if left else (2, 3))), kwargs, triangular, layouts=PLACES, **LOOSE,
                        double=True)
     yield Case((square(g, (2, 3, 3)), g.array((3, 2))), {"upper": True}, triangular, layouts=PLACES, **LOOSE)
-    yield Case((g.array((0, 0)), g.array((0, 2))), {}, lambda a, b: b, layouts=PLACES)
+    yield Case((g.array((0, 0)), g.array((0, 2))), {"upper": True}, lambda a, b, upper: b, layouts=PLACES)
     yield Bad((square(g), g.array((3,))), "RuntimeError",
-              "linalg.solve_triangular: The input tensor B must have at least 2 dimensions.")
-    yield Bad((square(g), g.array((3, 2))), "RuntimeError", "XA = B (3x3 and 3x2)", {"left": False})
+              "linalg.solve_triangular: The input tensor B must have at least 2 dimensions.", {"upper": True})
+    yield Bad((square(g), g.array((3, 2))), "RuntimeError", "XA = B (3x3 and 3x2)", {"left": False, "upper": True})
 
 
 @precise("triangular_solve", half=TRIANGLE)
 def triangular_solve(g):
     def triangular(b, a, upper=True, transpose=False, unitriangular=False):
         t = triangle_of(a, upper, unitriangular)
-        return np.linalg.solve(turned(t) if transpose else t, b), np.broadcast_to(a, b.shape[:-2] + a.shape[-2:])
+        return solve_of(turned(t) if transpose else t, b), np.broadcast_to(a, b.shape[:-2] + a.shape[-2:])
     for transpose in (True, False):
         yield Case((g.array((2, 3, 2)), square(g)), {"transpose": transpose, "upper": not transpose}, triangular,
                    layouts=PLACES, **LOOSE)
@@ -383,39 +377,39 @@ def linalg_lstsq(g):
         if driver in ("gelsd", "gelss"):
             near(array_of(got[3]), np.linalg.svd(a, compute_uv=False), args[0].dtype)
     for driver in ("gels", "gelsy", "gelsd", "gelss"):
-        yield Case((apart(g, (4, 3)), g.array((4, 2))), {"driver": driver}, check=partial(check, driver), layouts=PLACES,
-                   grad=driver in ("gels", "gelsy"))
-        yield Case((apart(g, (2, 3, 4)), g.array((2, 3, 1))), {"driver": driver}, check=partial(check, driver), layouts=PLACES,
-                   grad=driver in ("gels", "gelsy"))
+        yield Case((apart(g, (4, 3)), g.array((4, 2))), {"driver": driver}, layouts=PLACES,
+                   check=partial(check, driver), grad=driver in ("gels", "gelsy"))
+        yield Case((apart(g, (2, 3, 4)), g.array((2, 3, 1))), {"driver": driver}, layouts=PLACES,
+                   check=partial(check, driver), grad=driver in ("gels", "gelsy"))
     yield Case((apart(g, (4, 3)), g.array((4,))), {}, check=partial(check, None), layouts=PLACES)
     yield Case((g.array((0, 3)), g.array((0, 2))), {}, layouts=PLACES, grad=False,
                check=lambda got, args, given: near(array_of(got[0]), np.zeros((3, 2)), "float64"))
     yield Bad((g.array((4, 3)), g.array((3, 2))), "RuntimeError", "input.size(-2) should match other.size(-2)")
     yield Bad((g.array((4, 3)), g.array((4, 2))), "RuntimeError",
               "parameter `driver` should be one of (gels, gelsy, gelsd, gelss)", {"driver": "x"})
-    yield Bad((g.cast(np.eye(4, 3) * [1, 0, 1]), g.array((4, 2))), "LinAlgError", "does not have full rank",
+    yield Bad((g.cast(np.eye(4, 3) * [1, 0, 1]), g.array((4, 2))), "_LinAlgError", "does not have full rank",
               {"driver": "gels"})
 
 
-@precise("linalg_pinv.atol_rtol_float", "linalg_pinv.atol_rtol_tensor", half=PINV)
+@precise("linalg_pinv.atol_rtol_float", half=("RuntimeError", "float"))
+@precise("linalg_pinv.atol_rtol_tensor", half=PINV)
 def linalg_pinv(g):
     for shape in ((3, 3), (4, 2), (2, 2, 3), (0, 3), (2, 3, 0)):
         yield Case((apart(g, shape),), {}, np.linalg.pinv, layouts=PLACES, **LOOSE, double=shape == (3, 3))
     yield Case((definite(g),), {"hermitian": True}, lambda a, hermitian: np.linalg.pinv(a), layouts=PLACES, **LOOSE,
                grad=False)
-    cut = lambda a, **kwargs: np.linalg.pinv(a, 0.5)
-    tolerance = 0.5 if g.op.endswith("float") else g.cast(0.5)
-    yield Case((apart(g, (3, 3)),), {"rtol": tolerance}, cut, layouts=PLACES, **LOOSE, grad=False)
-    cut_at = lambda a, **kwargs: np.linalg.pinv(a, 1.5 / 3.0)
-    tolerance = 1.5 if g.op.endswith("float") else g.cast(1.5)
-    yield Case((apart(g, (3, 3)),), {"atol": tolerance}, cut_at, layouts=PLACES, **LOOSE, grad=False)
-    yield Bad((g.array((3,)),), *PINV)
+    number = float if g.op.endswith("float") else g.cast
+    for kwargs in ({"rtol": number(0.5)}, {"atol": number(1.5)}):  # the largest singular value is 3
+        yield Case((apart(g, (3, 3)),), kwargs, lambda a, **limit: np.linalg.pinv(a, 0.5), layouts=PLACES, **LOOSE,
+                   grad=False)
+    if g.op.endswith("tensor"):
+        yield Bad((g.array((3,)),), *PINV)
 
 
 @precise("linalg_pinv", "pinverse", half=PINV)
 def pinverse(g):
     for shape in ((3, 3), (4, 2), (0, 3)):
-        yield Case((apart(g, shape), 1e-6), {}, lambda a, rcond: np.linalg.pinv(a, rcond), layouts=PLACES, **LOOSE)
+        yield Case((apart(g, shape), 1e-6), {}, np.linalg.pinv, layouts=PLACES, **LOOSE)
     yield Bad((g.array((3,)), 0.1), *PINV)
 
 
@@ -433,7 +427,7 @@ def linalg_cholesky(g):
             yield Case((definite(g, shape),), {"upper": upper}, cholesky_of, layouts=PLACES, **LOOSE, grad=False,
                        note="gradients: test_linalg.py, with symmetric steps")
     words = "linalg.cholesky" if g.op.startswith("linalg") else "cholesky"
-    yield Bad((g.cast(-np.eye(2)),), "LinAlgError",
+    yield Bad((g.cast(-np.eye(2)),), "_LinAlgError",
               f"{words}: The factorization could not be completed because the input is not positive-definite (the "
               "leading minor of order 1 is not positive-definite).")
     yield from not_square(g, words)
@@ -445,7 +439,7 @@ def linalg_cholesky_ex(g):
         yield Case((definite(g, shape),), {"check_errors": shape == (3, 3)}, layouts=PLACES, **LOOSE, grad=False,
                    reference=lambda a, check_errors: (np.linalg.cholesky(a), np.zeros(a.shape[:-2], np.int32)),
                    result=(g.dtype, "int32"))
-    yield Bad((g.cast(-np.eye(2)),), "LinAlgError", "linalg.cholesky_ex: The factorization could not be completed",
+    yield Bad((g.cast(-np.eye(2)),), "_LinAlgError", "linalg.cholesky_ex: The factorization could not be completed",
               {"check_errors": True})
 
 
@@ -453,10 +447,9 @@ def linalg_cholesky_ex(g):
 def cholesky_solve(g):
     def solve(b, a, upper=False):
         t = np.triu(a) if upper else np.tril(a)
-        return np.linalg.solve(turned(t) @ t if upper else t @ turned(t), b)
-    for upper in (False, True):
-        yield Case((g.array((3, 2)), square(g)), {"upper": upper}, solve, layouts=PLACES, **LOOSE, grad_args=(0,))
-        yield Case((g.array((2, 3, 2)), square(g)), {"upper": upper}, solve, layouts=PLACES, **LOOSE, grad_args=(0,))
+        return solve_of(turned(t) @ t if upper else t @ turned(t), b)
+    for upper, shape in ((False, (3, 2)), (True, (3, 2)), (False, (2, 3, 2)), (True, (2, 3, 2))):
+        yield Case((g.array(shape), square(g)), {"upper": upper}, solve, layouts=PLACES, **LOOSE, grad_args=(0,))
     yield Case((g.array((0, 2)), g.array((0, 0))), {}, lambda b, a: b, layouts=PLACES)
     yield Bad((g.array((4, 2)), square(g)), "RuntimeError", "Incompatible matrix sizes for cholesky_solve: each A "
               "matrix is 3 by 3 but each b matrix is 4 by 2")
@@ -471,7 +464,7 @@ def cholesky_inverse(g):
         for shape in ((3, 3), (2, 2, 2), (0, 3, 3), (0, 0)):
             yield Case((square(g, shape),), {"upper": upper}, inverse, layouts=PLACES, **LOOSE, grad=False,
                        note="gradients: test_linalg.py")
-    yield Bad((g.cast(np.zeros((2, 2))),), "LinAlgError", "cholesky_inverse: The diagonal element 1 is zero")
+    yield Bad((g.cast(np.zeros((2, 2))),), "_LinAlgError", "cholesky_inverse: The diagonal element 1 is zero")
     yield from not_square(g, "cholesky_inverse")
 
 
@@ -565,8 +558,6 @@ def linalg_eigh(g):
                    check=lambda got, args, given: near(array_of(got[0]), np.arange(1.0, 4.0), args[0].dtype))
     yield Bad((symmetric(g, (3, 3)),), "RuntimeError", "Expected UPLO argument to be 'L' or 'U', but got X",
               {"UPLO": "X"})
-    yield Bad((g.cast(np.full((2, 2), np.nan)),), "LinAlgError",
-              "linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned")
     yield from not_square(g, "linalg.eigh")
 
 
@@ -596,7 +587,7 @@ def linalg_svd(g):
     if g.op != "linalg_svd":
         yield Case((apart(g, (3, 2)),), values, grad=g.op == "svd", layouts=PLACES,
                    check=lambda got, args, given: near(array_of(got[1]), np.array([2.0, 1.0]), args[0].dtype))
-    yield Bad((g.cast(np.full((2, 2, 2), np.nan)),), "LinAlgError", "linalg.svd: (Batch element 0): The algorithm "
+    yield Bad((g.cast(np.full((2, 2, 2), np.nan)),), "_LinAlgError", "linalg.svd: (Batch element 0): The algorithm "
               "failed to converge because the input matrix contained non-finite values.")
     yield Bad((g.array((2,)),), "RuntimeError", "at least 2 dimensions")
 
@@ -624,8 +615,7 @@ def linalg_matrix_norm(g):
         yield Case((apart(g, (3, 4)), ord), {}, matrix_norm_of, layouts=PLACES, **LOOSE)
         yield Case((apart(g, (2, 3, 3)), ord, [2, 0], True), {}, matrix_norm_of, layouts=PLACES, **LOOSE,
                    grad=ord not in (2, -2, "nuc"))
-    empty = lambda a, ord, *rest: np.zeros((0,))
-    yield Case((g.array((0, 3, 3)), "fro" if g.op.endswith("str_ord") else 1), {}, empty)
+    yield Case((g.array((0, 3, 3)), "fro" if g.op.endswith("str_ord") else 1), {}, lambda a, ord: np.zeros((0,)))
     name = "x" if g.op.endswith("str_ord") else 3
     yield Bad((g.array((3, 3)), name), "RuntimeError", f"linalg.matrix_norm: Order {name} not supported.")
     right = "fro" if g.op.endswith("str_ord") else 1
@@ -652,8 +642,7 @@ def linalg_norm(g):
     yield Case((g.away(()),), {}, np.abs)
     yield Case((g.away((3, 2)), 2, [0, 1]), {"dtype": "float64"}, lambda a, ord, dim, dtype: np.linalg.norm(a, 2),
                layouts=PLACES, result="float64", **LOOSE)
-    yield Bad((g.array((2, 3, 4)), 2), "RuntimeError",
-              "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got 3D.")
+    yield Bad((g.array((2, 3, 4)), 2), "RuntimeError", "but ord is, the input must be 1D or 2D. Got 3D.")
     yield Bad((g.array((2, 3, 4)), 2, [0, 1, 2]), "RuntimeError",
               "linalg.norm: If dim is specified, it must be of length 1 or 2. Got [0, 1, 2]")
 
@@ -661,7 +650,7 @@ def linalg_norm(g):
 @precise("linalg_cond", half=SVD)
 @precise("linalg_cond.p_str", half=LOW)
 def linalg_cond(g):
-    for p in (("nuc", "fro") if g.op.endswith("p_str") else ORDERS):
+    for p in (("fro", "nuc") if g.op.endswith("p_str") else ORDERS):
         yield Case((square(g), p), {}, lambda a, p: np.linalg.cond(a, p), layouts=PLACES, **LOOSE)
         yield Case((square(g, (2, 3, 3)), p), {}, lambda a, p: np.stack([np.linalg.cond(x, p) for x in a]),
                    layouts=PLACES, **LOOSE)
@@ -671,10 +660,11 @@ def linalg_cond(g):
               f"linalg.cond(ord={first}): A must be batches of square matrices, but they are 2 by 3 matrices")
     wrong = "x" if g.op.endswith("p_str") else 3
     yield Bad((square(g), wrong), "RuntimeError", f"linalg.cond got an invalid norm type: {wrong}")
-    yield Bad((g.array((3,)), first), "RuntimeError", "linalg.cond: The input tensor must have at least 2 dimensions.")
+    yield Bad((g.array((3,)), first), "RuntimeError", "must have at least 2 dimensions.")
 
 
-@precise("linalg_matrix_rank.atol_rtol_float", "linalg_matrix_rank.atol_rtol_tensor", "linalg_matrix_rank", half=OTHER)
+@precise("linalg_matrix_rank", half=SVD)
+@precise("linalg_matrix_rank.atol_rtol_float", "linalg_matrix_rank.atol_rtol_tensor", half=OTHER)
 def linalg_matrix_rank(g):
     number = (lambda x: x) if not g.op.endswith("tensor") else g.cast
     low = g.cast([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 0.0, 1.0]])
@@ -682,12 +672,11 @@ def linalg_matrix_rank(g):
         yield Case((apart(g, (3, 3)), 1.5), {}, lambda a, tol: np.array(2), layouts=PLACES, grad=False)
         yield Case((g.array((0, 3)), 1.5), {}, lambda a, tol: np.array(0), grad=False)
         return
-    yield Case((low,), {}, lambda a: np.array(2), layouts=PLACES, grad=False)
-    yield Case((apart(g, (2, 3, 4)),), {}, lambda a: np.full((2,), 3), layouts=PLACES, grad=False)
-    yield Case((definite(g),), {"hermitian": True}, lambda a, hermitian: np.array(3), layouts=PLACES, grad=False)
-    yield Case((apart(g, (3, 3)),), {"atol": number(1.5)}, lambda a, **k: np.array(2), layouts=PLACES, grad=False)
-    yield Case((apart(g, (3, 3)),), {"rtol": number(0.9)}, lambda a, **k: np.array(1), layouts=PLACES, grad=False)
-    yield Case((g.array((2, 0, 3)),), {}, lambda a: np.zeros((2,), np.int64), grad=False)
+    for a, kwargs, rank in ((low, {}, np.array(2)), (apart(g, (2, 3, 4)), {}, np.full((2,), 3)),
+                            (definite(g), {"hermitian": True}, np.array(3)), (g.array((2, 0, 3)), {}, np.array([0, 0])),
+                            (apart(g, (3, 3)), {"atol": number(1.5)}, np.array(2)),
+                            (apart(g, (3, 3)), {"rtol": number(0.9)}, np.array(1))):
+        yield Case((a,), kwargs, lambda a, rank=rank, **k: rank, layouts=PLACES, grad=False)
     yield Bad((g.array((3,)),), "RuntimeError", "The input tensor input must have at least 2 dimensions.")
 
 
@@ -723,11 +712,8 @@ def linalg_matrix_power(g):
 
 @cases("linalg_multi_dot", skip=SKIP)
 def linalg_multi_dot(g):
-    dot = lambda t: np.linalg.multi_dot(t)
-    yield Case(([g.array((2, 3)), g.array((3, 4))],), {}, dot, layouts=PLACES)
-    yield Case(([g.array((2, 3)), g.array((3, 4)), g.array((4, 1)), g.array((1, 5))],), {}, dot, layouts=PLACES, **LOOSE)
-    yield Case(([g.array((3,)), g.array((3, 4)), g.array((4,))],), {}, dot, layouts=PLACES, **LOOSE)
-    yield Case(([g.array((0, 3)), g.array((3, 4))],), {}, dot)
+    for shapes in (((2, 3), (3, 4)), ((2, 3), (3, 4), (4, 1), (1, 5)), ((3,), (3, 4), (4,)), ((0, 3), (3, 4))):
+        yield Case(([g.array(shape) for shape in shapes],), {}, np.linalg.multi_dot, layouts=PLACES, **LOOSE)
     yield Bad(([g.array((2, 3))],), "RuntimeError", "multi_dot(): expected at least 2 tensors but got 1")
     yield Bad(([g.array((2, 3)), g.array((2, 3))],), "RuntimeError",
               "multi_dot(): tensors 0 and 1 with shapes [2, 3] and [2, 3] cannot be multiplied")
@@ -746,9 +732,8 @@ def chain_matmul(g):
 
 @cases("linalg_matmul", skip=SKIP)
 def linalg_matmul(g):
-    yield Case((g.array((2, 3)), g.array((3, 4))), {}, np.matmul)
-    yield Case((g.array((2, 2, 3)), g.array((3,))), {}, np.matmul)
-    yield Case((g.array((0, 3)), g.array((3, 4))), {}, np.matmul)
+    for first, second in (((2, 3), (3, 4)), ((2, 2, 3), (3,)), ((0, 3), (3, 4))):
+        yield Case((g.array(first), g.array(second)), {}, np.matmul)
     yield Bad((g.array((2, 3)), g.array((2, 3))), "RuntimeError", "cannot be multiplied (2x3 and 2x3)")
 
 
@@ -763,10 +748,9 @@ def linalg_vecdot(g):
 
 @cases("linalg_cross", "cross", skip={"0-d": "takes vectors of 3"})
 def linalg_cross(g):
-    yield Case((g.array((3,)), g.array((3,))), {}, np.cross, double=True)
-    yield Case((g.array((2, 3)), g.array((1, 3))), {}, np.cross)
+    for first, second in (((3,), (3,)), ((2, 3), (1, 3)), ((0, 3), (0, 3))):
+        yield Case((g.array(first), g.array(second)), {}, np.cross, double=first == (3,))
     yield Case((g.array((3, 2)), g.array((3, 2))), {"dim": 0}, lambda a, b, dim: np.cross(a, b, axis=0))
-    yield Case((g.array((0, 3)), g.array((0, 3))), {}, np.cross)
     if g.op == "cross":
         yield Case((g.array((2, 3, 4)), g.array((2, 3, 4))), {}, lambda a, b: np.cross(a, b, axis=1))
         yield Bad((g.array((2, 2)), g.array((2, 2))), "RuntimeError", "no dimension of size 3 in input")
@@ -777,9 +761,8 @@ def linalg_cross(g):
 
 @cases("linalg_diagonal", skip=NO_0D)
 def linalg_diagonal(g):
-    yield Case((g.array((2, 3, 4)),), {"offset": 1}, lambda a, offset: np.diagonal(a, 1, -2, -1))
-    yield Case((g.array((2, 3)),), {}, lambda a: np.diagonal(a, 0, -2, -1))
-    yield Case((g.array((0, 3)),), {}, lambda a: np.diagonal(a, 0, -2, -1))
+    for shape in ((2, 3, 4), (2, 3), (0, 3)):
+        yield Case((g.array(shape),), {"offset": 1}, lambda a, offset: np.diagonal(a, 1, -2, -1))
     yield Bad((g.array((2,)),), "IndexError", "Dimension out of range")
 
 
@@ -787,9 +770,8 @@ def linalg_diagonal(g):
          half=("RuntimeError", "linalg.vander supports floating point, complex, and integer tensors, but got Half"))
 def linalg_vander(g):
     powers = lambda x, N=None: x[..., None] ** np.arange(N if N is not None else x.shape[-1])
-    yield Case((g.away((3,)),), {}, powers, **LOOSE)
-    yield Case((g.away((2, 2)),), {"N": 4}, powers, **LOOSE)
-    yield Case((g.array((0, 3)),), {}, powers)
+    for shape, kwargs in (((3,), {}), ((2, 2), {"N": 4}), ((0, 3), {})):
+        yield Case((g.away(shape),), kwargs, powers, **LOOSE)
     yield Bad((g.array((3,)),), "RuntimeError", "N must be greater than 1.", {"N": 1})
 
 

@@ -139,11 +139,11 @@ class OutOfMemoryError(RuntimeError):
     """A device has no memory left."""
 
 
-class LinAlgError(RuntimeError):
+class _LinAlgError(RuntimeError):
     """A matrix cannot be factorised."""
 
 
-OWN_ERRORS = {"OutOfMemoryError": OutOfMemoryError, "LinAlgError": LinAlgError}
+OWN_ERRORS = {"OutOfMemoryError": OutOfMemoryError, "_LinAlgError": _LinAlgError}
 
 
 def open_library(path):

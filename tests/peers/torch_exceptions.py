@@ -30,7 +30,10 @@ DECISIONS = [
      "torch's in-place form keeps the result, from which a negative alpha's slope is not known"),
     ("group_norm", "gradient", "tensor does not have a device",
      "torch has no gradient of a bias without a weight"),
+    ("linalg_cond(\\.p_str)?", "gradient", "modified by an inplace operation", "torch has no gradient of an inverse that it "
+     "fills where there is none"),
     # ---- where torch is wrong ----
+    ("linalg_det|det", "gradient", "float64\\[2,2\\]", "torch's gradient of a singular matrix of rank n - 1 is 0"),
     ("var|std|var_mean", "gradient second", r"\(float64\[[\d,]*\], \[\]",
      "torch reduces over all for dim=[], but its gradient counts one element"),
     ("mse_loss|huber_loss", "gradient second", r"\((\w+\[[\d,]*\]), (?!\1)",
@@ -57,6 +60,11 @@ DECISIONS = [
     ("mode", "value", r"float\w+\[4\].*result 0 at", "torch sorts NaN anywhere"),
     # ---- ours by decision ----
     ("(nan)?quantile", "node", "torch's SqueezeBackward4", "one view gives the result its shape"),
+    ("(_linalg_|linalg_)?(svd|eigh)|_linalg_(svd|eigh)", "value gradient second", " at \\(",
+     "vectors are unique up to their signs, which the libraries choose; reconstructions are compared elsewhere"),
+    ("_linalg_(det|slogdet)", "value", "result [12] at", "torch factorises the transpose"),
+    ("linalg_lu_solve|lu_unpack", "words", "ivots", "the message names the pivot that is not a row"),
+    ("linalg_lstsq", "node", "torch's None", "all results have the node; singular values refuse a gradient"),
     ("(lstm|gru|rnn_(tanh|relu))(\\.data)?", "words error", "", "what does not fit is found before the first step"),
     ("_?upsample_.*", "words", "data tensor expected", "torch speaks of the sizes that it did not get"),
     ("im2col|cosine_embedding_loss|multi_margin_loss|_?pad_(packed_)?sequence|max_pool3d.*|affine_grid_generator",
@@ -91,6 +99,9 @@ DECISIONS = [
     ("nll_loss_forward", "node", "NllLossBackward0, torch's None", "total_weight has the node too"),
     ("rms_norm", "node", "torch's CloneBackward0", "torch makes the result of strided input contiguous"),
     ("_foreach_norm", "node", "torch's ForeachNormBackward0", "each tensor's norm has a node of its own"),
+    ("(linalg_)?matrix_power", "node", "torch's UnsafeViewBackward0", "fewer views: mm and bmm as they come"),
+    ("linalg_vecdot", "node", "torch's VdotBackward0", "there are no complex numbers: dot"),
+    ("linalg_tensorinv", "node", "torch's ReshapeAliasBackward0", "reshape of what can be viewed is view"),
     # ---- messages ----
     ("index", "words", "out of bounds for dimension 0|Dimension out of range",
      "torch numbers dimensions after its own transposition"),

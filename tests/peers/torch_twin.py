@@ -22,6 +22,9 @@ import torch.nn.functional as F  # noqa: E402
 aten = torch.ops.aten
 
 ABSENT = {
+    "_linalg_lu_parts": "linalg_lu, without the permutation, which has no gradient",
+    "_lu_permutation": "the permutation of linalg_lu and lu_unpack",
+    "_lu_unpack_data": "lu_unpack, without the permutation",
     "mkldnn_rnn_layer": "torch's has other arguments; lstm, gru and rnn_* call ours",
     "mkldnn_rnn_layer_backward": "torch's has other arguments; gradients of lstm, gru and rnn_* pass it",
     "_grid_sampler_backward_backward": "a formula in torch, no op; second gradients of grid_sampler pass it",

@@ -30,11 +30,13 @@ compare tests/peers/nn/torch_more.py
 compare tests/peers/nn/torch_recurrent.py
 compare tests/peers/nn/torch_weights.py
 compare tests/peers/distributions/torch_distributions.py
+compare tests/peers/linalg/torch_linalg.py
 compare tests/peers/torch_profiles.py "$work"
 compare tests/peers/torch_memory.py "$work/memory"
 # The same programs on the simulated accelerator.
 export MINDTORCH_NPU=sim
 compare tests/peers/torch_training.py --device npu sgd adamw
 compare tests/peers/torch_profiles.py "$work" --device npu
+compare tests/peers/linalg/torch_linalg.py --device npu
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

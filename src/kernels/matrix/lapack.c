@@ -15,7 +15,7 @@ static struct {
 
 static pthread_once_t lapack_once = PTHREAD_ONCE_INIT;
 
-#define MT_I_BOTH(name)                                           \
+#define MT_I_BOTH(name)                                               \
     (mt__openblas_find("s" #name "_", (void *)&lapack.single.name) && \
      mt__openblas_find("d" #name "_", (void *)&lapack.twice.name))
 

@@ -17,7 +17,8 @@
 typedef struct mt__lapack {
     void (*getrf)(const int *m, const int *n, void *a, const int *lda, int32_t *pivots, int *info);
     void (*getrs)(const char *trans, const int *n, const int *columns, const void *a,
-                  const int *lda, const int32_t *pivots, void *b, const int *ldb, int *info, size_t);
+                  const int *lda, const int32_t *pivots, void *b, const int *ldb, int *info,
+                  size_t);
     void (*potrf)(const char *uplo, const int *n, void *a, const int *lda, int *info, size_t);
     void (*potrs)(const char *uplo, const int *n, const int *columns, const void *a, const int *lda,
                   void *b, const int *ldb, int *info, size_t);

@@ -9,11 +9,10 @@
  *        LEAST_SQUARES report such a matrix by info.
  *   LA2  Sizes are checked to fit LAPACK's 32-bit integers before anything is called.
  */
-#include "kernels/matrix/lapack.h"
-
 #include "base/fail.h"
 #include "kernels/entry/call_args.h"
 #include "kernels/entry/host_kernels.h"
+#include "kernels/matrix/lapack.h"
 #include "kernels/matrix/matrix_exp.h"
 #include "kernels/walk/parallel.h"
 #include "kernels/walk/scratch.h"

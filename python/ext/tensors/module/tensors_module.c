@@ -47,7 +47,7 @@ PyObject *tensors_raise(int status)
     return NULL;
 }
 
-/* torch.OutOfMemoryError, torch.AcceleratorError and torch.linalg.LinAlgError, all RuntimeErrors. */
+/* torch.OutOfMemoryError, AcceleratorError and linalg.LinAlgError, all RuntimeErrors. */
 static int add_exceptions(PyObject *module)
 {
     tensors.out_of_memory =
@@ -55,10 +55,10 @@ static int add_exceptions(PyObject *module)
                                   PyExc_RuntimeError, NULL);
     tensors.accelerator_error = PyErr_NewExceptionWithDoc(
         "mindtorch_v2.AcceleratorError", "The device failed or is lost.", PyExc_RuntimeError, NULL);
-    tensors.linalg_error =
-        PyErr_NewExceptionWithDoc("mindtorch_v2.linalg.LinAlgError",
-                                  "A matrix is singular, not positive-definite, or does not converge.",
-                                  PyExc_RuntimeError, NULL);
+    tensors.linalg_error = PyErr_NewExceptionWithDoc(
+        "mindtorch_v2._C._LinAlgError",
+        "A matrix is singular, not positive-definite, or does not converge.", PyExc_RuntimeError,
+        NULL);
     if (tensors.out_of_memory == NULL || tensors.accelerator_error == NULL ||
         tensors.linalg_error == NULL ||
         PyModule_AddObjectRef(module, "_LinAlgError", tensors.linalg_error) != 0) {

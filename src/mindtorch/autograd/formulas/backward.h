@@ -36,7 +36,7 @@
 #include <mindtorch/ops.h>
 
 enum {
-    MT_MAX_BACKWARD_TEMPS = 40
+    MT_MAX_BACKWARD_TEMPS = 48
 };
 
 /* Properties of a forward tensor that was not saved. */

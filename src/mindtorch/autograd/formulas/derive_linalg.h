@@ -9,11 +9,11 @@
 #include "mindtorch/autograd/formulas/formula.h"
 
 /* A step that calls an op: MT_INTO(b, &sum, mt_add(x, y, place)). */
-#define MT_INTO(b, out, call)                  \
-    do {                                       \
-        mt_tensor **place = mt__bw_temp(b);    \
-        MT_TRY(call);                          \
-        *(out) = *place;                       \
+#define MT_INTO(b, out, call)               \
+    do {                                    \
+        mt_tensor **place = mt__bw_temp(b); \
+        MT_TRY(call);                       \
+        *(out) = *place;                    \
     } while (0)
 
 MT_INLINE int64_t mt__bw_rows(const mt_tensor *x)

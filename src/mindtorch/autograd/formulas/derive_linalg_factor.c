@@ -3,9 +3,8 @@
  * Derivatives of factorisations: LU, Cholesky, QR, eigenvectors, singular values; and of the
  * exponential.
  */
-#include "mindtorch/autograd/formulas/derive_linalg.h"
-
 #include "base/alloc.h"
+#include "mindtorch/autograd/formulas/derive_linalg.h"
 
 #include <math.h>
 #include <string.h>
@@ -426,14 +425,18 @@ int mt__svd_backward(mt__backward *b)
     if (t.of_u == NULL && t.of_s == NULL && t.of_v == NULL) {
         return mt__bw_give_zeros(b, 0);
     }
-    if (mt__bw_columns(t.u) > k || mt__bw_rows(t.v) > k) {
-        if (t.of_u != NULL || t.of_v != NULL) {
-            return mtb_fail(MT_ERUNTIME,
-                            "The singular vectors' derivative is not defined for full_matrices=True "
-                            "and a matrix that is not square; use full_matrices=False");
-        }
+    /* The further vectors of full_matrices are any that fit: torch drops their gradient, too. */
+    if (mt__bw_columns(t.u) > k) {
         MT_INTO(b, &t.u, mt_narrow(t.u, -1, 0, k, place));
+        if (t.of_u != NULL) {
+            MT_INTO(b, &t.of_u, mt_narrow(t.of_u, -1, 0, k, place));
+        }
+    }
+    if (mt__bw_rows(t.v) > k) {
         MT_INTO(b, &t.v, mt_narrow(t.v, -2, 0, k, place));
+        if (t.of_v != NULL) {
+            MT_INTO(b, &t.of_v, mt_narrow(t.of_v, -2, 0, k, place));
+        }
     }
     MT_TRY(mt__bw_turn(b, t.v, &t.v));
     if (t.of_v != NULL) {

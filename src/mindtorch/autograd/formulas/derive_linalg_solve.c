@@ -100,8 +100,9 @@ static int without_zeros(mt__backward *b, mt_tensor **factors, mt_tensor **det)
     MT_TRY(mt__bw_diagonal(b, step, &step));
     MT_INTO(b, factors, mt_add(*factors, step, place));
     int64_t n = pivots->sizes[pivots->n_dims - 1];
-    MT_INTO(b, &signs, mt_arange_with(mt_int(1), mt_int(n + 1), mt_int(1), MT_DTYPE_I32,
-                                      pivots->device, place));
+    MT_INTO(
+        b, &signs,
+        mt_arange_with(mt_int(1), mt_int(n + 1), mt_int(1), MT_DTYPE_I32, pivots->device, place));
     MT_INTO(b, &signs, mt_ne(pivots, signs, place)); /* rows that moved: a factor -1 each */
     MT_INTO(b, &step, mt_neg(diagonal, place));
     MT_INTO(b, &step, mt_where(signs, step, diagonal, place));
@@ -141,8 +142,8 @@ int mt__slogdet_backward(mt__backward *b)
     MT_INTO(b, &step, mt_unsqueeze(b->grads[1], -1, place));
     MT_INTO(b, &step, mt_expand(step, shape->sizes, shape->n_dims - 1, place));
     MT_TRY(mt__bw_diagonal(b, step, &step));
-    MT_TRY(solve_turned(b, mt__bw_arg(b, 0), mt__bw_result(b, 2), mt__bw_result(b, 3), step,
-                        &step));
+    MT_TRY(
+        solve_turned(b, mt__bw_arg(b, 0), mt__bw_result(b, 2), mt__bw_result(b, 3), step, &step));
     mt__bw_give(b, 0, step);
     return MT_OK;
 }
@@ -191,8 +192,9 @@ int mt__solve_backward(mt__backward *b)
         MT_TRY(mt__bw_turn(b, a, &a));
         MT_INTO(b, &grad, mt_linalg_solve_ex_with(a, grad, left, false, place, info));
     } else {
-        MT_INTO(b, &grad, mt_linalg_lu_solve_with(mt__bw_result(b, 1), mt__bw_result(b, 2), grad,
-                                                  left, true, place));
+        MT_INTO(b, &grad,
+                mt_linalg_lu_solve_with(mt__bw_result(b, 1), mt__bw_result(b, 2), grad, left, true,
+                                        place));
     }
     if (mt__wants(b, 0)) {
         MT_TRY(matrix_gradient(b, grad, x, left, &step));
@@ -225,6 +227,44 @@ int mt__solve_triangular_backward(mt__backward *b)
         MT_TRY(upper ? mt_triu(step, unit ? 1 : 0, MT_STEP(b))
                      : mt_tril(step, unit ? -1 : 0, MT_STEP(b)));
         return mt__bw_give_last(b, 0);
+    }
+    return MT_OK;
+}
+
+/* The same with the transpose by request, and a copy of a as the second result. */
+int mt__triangular_solve_backward(mt__backward *b)
+{
+    mt_tensor *a = mt__bw_arg(b, 1);
+    bool upper = mt__bw_int(b, 2) != 0;
+    bool transposed = mt__bw_int(b, 3) != 0;
+    bool unit = mt__bw_int(b, 4) != 0;
+    mt_tensor *other = a;
+    mt_tensor *grad = NULL;
+    mt_tensor *whole = b->grads[1];
+    mt_tensor *step = NULL;
+    if (b->grads[0] != NULL) {
+        if (!transposed) {
+            MT_TRY(mt__bw_turn(b, a, &other));
+        }
+        MT_TRY(mt__bw_triangle(b, other, b->grads[0], upper == transposed, true, unit, &grad));
+        MT_TRY(matrix_gradient(b, grad, mt__bw_result(b, 0), true, &step));
+        if (transposed) {
+            MT_TRY(mt__bw_turn(b, step, &step));
+        }
+        MT_INTO(b, &step,
+                upper ? mt_triu(step, unit ? 1 : 0, place) : mt_tril(step, unit ? -1 : 0, place));
+        MT_TRY(mt__bw_accumulate(b, &whole, step));
+    }
+    if (grad == NULL) {
+        MT_TRY(mt__bw_give_zeros(b, 0));
+    } else if (mt__wants(b, 0)) {
+        mt__bw_give(b, 0, grad);
+    }
+    if (whole == NULL) {
+        return mt__bw_give_zeros(b, 1);
+    }
+    if (mt__wants(b, 1)) {
+        mt__bw_give(b, 1, whole);
     }
     return MT_OK;
 }
@@ -335,8 +375,9 @@ int mt__lstsq_backward(mt__backward *b)
     mt_tensor *p = NULL;
     mt_tensor *step = NULL;
     if (b->grads[3] != NULL && b->grads[3]->numel > 0) {
-        return mtb_fail(MT_ENOTSUP, "the derivative for the singular values of 'linalg_lstsq' is not "
-                                    "implemented; linalg.svdvals() has one");
+        return mtb_fail(MT_ENOTSUP,
+                        "the derivative for the singular values of 'linalg_lstsq' is not "
+                        "implemented; linalg.svdvals() has one");
     }
     if (vector) {
         MT_INTO(b, &right, mt_unsqueeze(right, -1, place));

@@ -22,14 +22,15 @@ int mt__run__linalg_eigh(mt__call *call)
     mt_tensor *out[3];
     MT_TRY(mt__need_square("linalg.eigh", "A", a));
     if (half[0] == '\0' || half[1] != '\0' || (!upper && half[0] != 'L' && half[0] != 'l')) {
-        return mtb_fail(MT_ERUNTIME, "Expected UPLO argument to be 'L' or 'U', but got %.32s", half);
+        return mtb_fail(MT_ERUNTIME, "Expected UPLO argument to be 'L' or 'U', but got %.32s",
+                        half);
     }
     MT_TRY(mt__need_single_or_double("linalg_eigh_cpu", a));
     mt__shape line = mt__batch_and(a, 1, mt__rows(a), 0);
     mt__shape numbers = mt__batch_and(a, 0, 0, 0);
     MT_TRY(mt__plain_new(call, 0, (mt_dtype)a->dtype, &line, &out[1]));
-    MT_TRY(mt__column_copy(call, vectors ? 1 : MT_TEMPORARY, (mt_dtype)a->dtype, &whole, a,
-                           &out[0]));
+    MT_TRY(
+        mt__column_copy(call, vectors ? 1 : MT_TEMPORARY, (mt_dtype)a->dtype, &whole, a, &out[0]));
     MT_TRY(mt__temp_new(call, MT_DTYPE_I32, &numbers, &out[2]));
     if (!vectors) {
         mt_tensor *none = NULL;
@@ -81,8 +82,9 @@ int mt__run__linalg_svd(mt__call *call)
     MT_TRY(mt__need_floating("linalg.svd", a));
     MT_TRY(mt__need_single_or_double("linalg_svd_cpu", a));
     if (mt__arg_given(call, 3)) {
-        return mtb_fail(MT_ERUNTIME, "torch.linalg.svd: keyword argument `driver=` is only supported "
-                                     "on CUDA inputs with cuSOLVER backend.");
+        return mtb_fail(MT_ERUNTIME,
+                        "torch.linalg.svd: keyword argument `driver=` is only supported "
+                        "on CUDA inputs with cuSOLVER backend.");
     }
     int64_t m = mt__rows(a);
     int64_t n = mt__columns(a);
@@ -105,11 +107,10 @@ int mt__run__linalg_svd(mt__call *call)
     }
     MT_TRY(mt__column_copy(call, MT_TEMPORARY, dtype, &shape, a, &out[3]));
     MT_TRY(mt__temp_new(call, MT_DTYPE_I32, &numbers, &out[4]));
-    MT_TRY(mt__linalg(call,
-                      &(mt__linalg_args){.code = MT_LINALG_SINGULAR,
-                                         .kinds = vectors ? "mvmmn" : "-v-mn",
-                                         .tensors = {out[0], out[1], out[2], out[3], out[4]},
-                                         .ints = {whole}}));
+    MT_TRY(mt__linalg(call, &(mt__linalg_args){.code = MT_LINALG_SINGULAR,
+                                               .kinds = vectors ? "mvmmn" : "-v-mn",
+                                               .tensors = {out[0], out[1], out[2], out[3], out[4]},
+                                               .ints = {whole}}));
     return mt__linalg_check("linalg.svd", out[4], MT_FAILED_SVD);
 }
 
@@ -215,8 +216,7 @@ int mt__linalg_limit(mt__call *call, mt_tensor *values, mt_tensor *like, const m
     int64_t side = mt__rows(like) > mt__columns(like) ? mt__rows(like) : mt__columns(like);
     double usual = eps * (double)side;
     if (atol->kind == MT_KIND_TENSOR || rtol->kind == MT_KIND_TENSOR) {
-        return limit_of_tensors(call, values,
-                                atol->kind == MT_KIND_TENSOR ? atol->of.tensor : NULL,
+        return limit_of_tensors(call, values, atol->kind == MT_KIND_TENSOR ? atol->of.tensor : NULL,
                                 rtol->kind == MT_KIND_TENSOR ? rtol->of.tensor : NULL, usual, out);
     }
     double a = atol->kind == MT_KIND_NONE ? 0 : mt__scalar_real(atol);
@@ -235,7 +235,8 @@ static int rank(mt__call *call, const mt_value *atol, const mt_value *rtol, bool
     if (a->n_dims < 2) {
         return mt__need_matrix("torch.linalg.matrix_rank", "input", a);
     }
-    if (a->dtype != MT_DTYPE_F32 && a->dtype != MT_DTYPE_F64) {
+    bool usual = rtol->kind == MT_KIND_NONE; /* eps is asked for */
+    if (usual && a->dtype != MT_DTYPE_F32 && a->dtype != MT_DTYPE_F64) {
         return mtb_fail(MT_ERUNTIME,
                         "This function doesn't handle types other than float and double");
     }

@@ -106,7 +106,8 @@ int mt__run__lu_permutation(mt__call *call)
     mt_tensor *packed = NULL;
     mt_tensor *out = NULL;
     if (pivots->n_dims == 0 || pivots->n_dims >= MT_MAX_DIMS || pivots->dtype != MT_DTYPE_I32) {
-        return mtb_fail(MT_ERUNTIME, "pivots must be int32, with at least 1 dimension; got %s and %u",
+        return mtb_fail(MT_ERUNTIME,
+                        "pivots must be int32, with at least 1 dimension; got %s and %u",
                         mt_dtype_name((mt_dtype)pivots->dtype), (unsigned)pivots->n_dims);
     }
     if (mt__arg_int(call, 1) < pivots->sizes[pivots->n_dims - 1]) {
@@ -118,9 +119,9 @@ int mt__run__lu_permutation(mt__call *call)
     shape.sizes[shape.n_dims++] = mt__arg_int(call, 1);
     MT_TRY(mt__contiguous(call, pivots, &packed));
     MT_TRY(mt__result_new(call, 0, mt__arg_dtype(call, 2), &shape, &out));
-    return mt__linalg(call, &(mt__linalg_args){.code = MT_LINALG_PERMUTATION,
-                                               .kinds = "mv",
-                                               .tensors = {out, packed}});
+    return mt__linalg(
+        call,
+        &(mt__linalg_args){.code = MT_LINALG_PERMUTATION, .kinds = "mv", .tensors = {out, packed}});
 }
 
 int mt__run__lu_unpack_data(mt__call *call)
@@ -149,10 +150,10 @@ int mt__run_lu_unpack(mt__call *call)
                         "torch.int32 dtype.\nNote: this function is intended to be used with the "
                         "output produced by torch.linalg.lu_factor");
     }
-    MT_TRY(mt__arg_bool(call, 3) ? mt__lu_permutation(pivots, mt__rows(factors),
-                                                      (mt_dtype)factors->dtype,
-                                                      mt__result_place(call, 0))
-                                 : give_empty(call, 0, factors));
+    MT_TRY(mt__arg_bool(call, 3)
+               ? mt__lu_permutation(pivots, mt__rows(factors), (mt_dtype)factors->dtype,
+                                    mt__result_place(call, 0))
+               : give_empty(call, 0, factors));
     if (mt__arg_bool(call, 2)) {
         return mt__lu_unpack_data(factors, mt__result_place(call, 1), mt__result_place(call, 2));
     }
@@ -185,9 +186,8 @@ int mt__run_linalg_cholesky_ex(mt__call *call)
     MT_TRY(mt__need_floating("linalg.cholesky", a));
     MT_TRY(mt__need_single_or_double("cholesky_cpu", a));
     MT_TRY(cholesky(call, mt__arg_bool(call, 1), 1, &info));
-    return mt__arg_bool(call, 2)
-               ? mt__linalg_check("linalg.cholesky_ex", info, MT_FAILED_CHOLESKY)
-               : MT_OK;
+    return mt__arg_bool(call, 2) ? mt__linalg_check("linalg.cholesky_ex", info, MT_FAILED_CHOLESKY)
+                                 : MT_OK;
 }
 
 int mt__run_linalg_cholesky(mt__call *call)
@@ -243,9 +243,9 @@ static int give_q(mt__call *call, mt_tensor *const parts[2], int64_t width)
         MT_TRY(mt_narrow(q, -1, 0, mt__less(width, n), to));
         MT_TRY(mt__copy_elements(*to, *from));
     }
-    return mt__linalg(call, &(mt__linalg_args){.code = MT_LINALG_REFLECTED,
-                                               .kinds = "mv",
-                                               .tensors = {q, parts[1]}});
+    return mt__linalg(
+        call,
+        &(mt__linalg_args){.code = MT_LINALG_REFLECTED, .kinds = "mv", .tensors = {q, parts[1]}});
 }
 
 int mt__run_linalg_qr(mt__call *call)
@@ -341,7 +341,6 @@ int mt__run_linalg_householder_product(mt__call *call)
     MT_TRY(mt__need_single_or_double("orgqr_cpu", a));
     MT_TRY(mt__contiguous(call, tau, &tau));
     MT_TRY(mt__column_copy(call, 0, (mt_dtype)a->dtype, &shape, a, &out));
-    return mt__linalg(call, &(mt__linalg_args){.code = MT_LINALG_REFLECTED,
-                                               .kinds = "mv",
-                                               .tensors = {out, tau}});
+    return mt__linalg(call, &(mt__linalg_args){
+                                .code = MT_LINALG_REFLECTED, .kinds = "mv", .tensors = {out, tau}});
 }

@@ -126,9 +126,9 @@ int mt__run_linalg_inv_ex(mt__call *call)
     MT_TRY(mt__linalg(call, &(mt__linalg_args){.code = MT_LINALG_LU_SOLVE,
                                                .kinds = "mmv",
                                                .tensors = {out, *factors, *pivots}}));
-    return mt__arg_bool(call, 1) ? mt__linalg_check("linalg.inv_ex", call->results[1].of.tensor,
-                                                    MT_FAILED_INVERSE)
-                                 : MT_OK;
+    return mt__arg_bool(call, 1)
+               ? mt__linalg_check("linalg.inv_ex", call->results[1].of.tensor, MT_FAILED_INVERSE)
+               : MT_OK;
 }
 
 int mt__run_linalg_inv(mt__call *call)

@@ -40,7 +40,7 @@ mt__shape mt__batch_and(const mt_tensor *matrix, uint32_t n, int64_t first, int6
 /* "linalg.inv: The input tensor A must have at least 2 dimensions." */
 int mt__need_matrix(const char *op, const char *argument, const mt_tensor *tensor);
 
-/* The same, and "linalg.inv: A must be batches of square matrices, but they are 3 by 4 matrices". */
+/* The same, and "linalg.inv: A must be batches of square matrices, but they are 3 by 4 matrices" */
 int mt__need_square(const char *op, const char *argument, const mt_tensor *tensor);
 
 /* "linalg.inv: Expected a floating point or complex tensor as input. Got Long". */
@@ -101,11 +101,12 @@ typedef enum mt__linalg_failure {
     MT_FAILED_LSTSQ
 } mt__linalg_failure;
 
-/* Waits for the numbers; MT_ELINALG, or torch's RuntimeError, names the first matrix that failed. */
+/* Waits for the numbers; MT_ELINALG, or a RuntimeError as torch has it, names the first matrix that
+ * failed. */
 int mt__linalg_check(const char *op, mt_tensor *info, mt__linalg_failure failure);
 
-/* max(atol, rtol * the largest of the last dimension), [..., 1]: below, a value counts as 0. Numbers,
- * tensors or nothing; rtol is eps * max(m, n) of `like` where atol is not given or 0. */
+/* max(atol, rtol * the largest of the last dimension), [..., 1]: a value up to it counts as 0.
+ * Numbers, tensors or nothing; rtol is eps * max(m, n) of `like` where atol is not given or 0. */
 int mt__linalg_limit(mt__call *call, mt_tensor *values, mt_tensor *like, const mt_value *atol,
                      const mt_value *rtol, mt_tensor **out);
 

@@ -3,9 +3,8 @@
  * Powers and exponentials of matrices, chains of products, products of vectors, and equations of
  * tensors that are read as matrices.
  */
-#include "mindtorch/ops/linalg/op_linalg.h"
-
 #include "base/alloc.h"
+#include "mindtorch/ops/linalg/op_linalg.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -21,10 +20,9 @@ int mt__run_linalg_matrix_exp(mt__call *call)
     MT_TRY(mt__need_floating("linalg.matrix_exp", a));
     MT_TRY(mt__contiguous(call, a, &a));
     MT_TRY(mt__result_new(call, 0, (mt_dtype)a->dtype, &shape, &out));
-    return mt__linalg(call, /* exp(a^T) = exp(a)^T */
-                      &(mt__linalg_args){.code = MT_LINALG_EXPONENTIAL,
-                                         .kinds = "tt",
-                                         .tensors = {out, a}});
+    return mt__linalg(
+        call, /* exp(a^T) = exp(a)^T */
+        &(mt__linalg_args){.code = MT_LINALG_EXPONENTIAL, .kinds = "tt", .tensors = {out, a}});
 }
 
 /* a^n, n > 1, by squaring. */
@@ -159,8 +157,9 @@ static int check_factors(const char *op, mt_tensor *const *tensors, uint32_t n)
     }
     for (uint32_t i = 0; i < n; i++) {
         if (tensors[i]->dtype != tensors[0]->dtype) {
-            return mtb_fail(MT_ERUNTIME, "%s(): all tensors must have be the same dtype but tensor 0 "
-                                         "is %s and tensor %u %s",
+            return mtb_fail(MT_ERUNTIME,
+                            "%s(): all tensors must have be the same dtype but tensor 0 "
+                            "is %s and tensor %u %s",
                             op, mt__type_title((mt_dtype)tensors[0]->dtype), i,
                             mt__type_title((mt_dtype)tensors[i]->dtype));
         }
@@ -192,8 +191,7 @@ static int multiply_all(mt__call *call, const char *op)
     memcpy(c.factors, tensors, n * sizeof(mt_tensor *));
     bool row = tensors[0]->n_dims == 1;
     bool column = tensors[n - 1]->n_dims == 1;
-    int64_t sizes[2] = {row ? 1 : tensors[0]->sizes[0],
-                        column ? 1 : tensors[n - 1]->sizes[1]};
+    int64_t sizes[2] = {row ? 1 : tensors[0]->sizes[0], column ? 1 : tensors[n - 1]->sizes[1]};
     if (row) {
         mt_tensor **wide = mt__temp(call);
         MT_TRY(mt_unsqueeze(tensors[0], 0, wide));
@@ -234,8 +232,7 @@ int mt__run_chain_matmul(mt__call *call)
         return mtb_fail(MT_ERUNTIME, "chain_matmul(): Expected one or more matrices");
     }
     if (n == 1) {
-        mt__result_same(call, 0, tensors[0]);
-        return MT_OK;
+        return mt_clone(tensors[0], mt__result_place(call, 0));
     }
     return multiply_all(call, "multi_dot");
 }
@@ -263,18 +260,19 @@ int mt__run_linalg_cross(mt__call *call)
     mt_tensor *pair[] = {mt__arg_tensor(call, 0), mt__arg_tensor(call, 1)};
     int64_t dim = mt__arg_int(call, 2);
     if (pair[0]->n_dims != pair[1]->n_dims) {
-        return mtb_fail(MT_ERUNTIME, "linalg.cross: inputs must have the same number of dimensions.");
+        return mtb_fail(MT_ERUNTIME,
+                        "linalg.cross: inputs must have the same number of dimensions.");
     }
     if (pair[0]->n_dims == 0) {
-        return mtb_fail(MT_EINDEX, "Dimension specified as %" PRId64 " but tensor has no dimensions",
-                        dim);
+        return mtb_fail(MT_EINDEX,
+                        "Dimension specified as %" PRId64 " but tensor has no dimensions", dim);
     }
     uint32_t along = 0;
     MT_TRY(mt__wrap_dim(dim, pair[0]->n_dims, &along));
     if (pair[0]->sizes[along] != 3 || pair[1]->sizes[along] != 3) {
         return mtb_fail(MT_ERUNTIME,
-                        "linalg.cross: inputs dimension %" PRId64 " must have length 3. Got %" PRId64
-                        " and %" PRId64,
+                        "linalg.cross: inputs dimension %" PRId64
+                        " must have length 3. Got %" PRId64 " and %" PRId64,
                         dim, pair[0]->sizes[along], pair[1]->sizes[along]);
     }
     if (pair[0]->dtype != pair[1]->dtype) {
@@ -427,7 +425,7 @@ int mt__run_linalg_tensorsolve(mt__call *call)
     }
     uint32_t first = b->n_dims < a->n_dims ? b->n_dims : a->n_dims;
     uint32_t rest = a->n_dims - first;
-    int64_t rows = product_of(a->sizes, first);
+    int64_t rows = b->numel;
     int64_t columns = product_of(a->sizes + first, rest);
     if (rows != columns) {
         return mtb_fail(MT_ERUNTIME,

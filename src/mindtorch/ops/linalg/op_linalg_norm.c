@@ -140,10 +140,11 @@ static int widened(mt__call *call, const char *op, mt_tensor *a, mt_dtype dtype,
     }
     if (mt_dtype_category(dtype) != MT_CATEGORY_REAL ||
         mt_promote_types((mt_dtype)a->dtype, dtype) != dtype) {
-        return mtb_fail(MT_ERUNTIME,
-                        "%s: the dtype of the input (%s) should be convertible without narrowing to "
-                        "the specified dtype (%s)",
-                        op, mt__type_title((mt_dtype)a->dtype), mt__type_title(dtype));
+        return mtb_fail(
+            MT_ERUNTIME,
+            "%s: the dtype of the input (%s) should be convertible without narrowing to "
+            "the specified dtype (%s)",
+            op, mt__type_title((mt_dtype)a->dtype), mt__type_title(dtype));
     }
     mt_tensor **wide = mt__temp(call);
     MT_TRY(mt_to_with(a, dtype, MT_DEVICE_NONE, false, false, wide));

@@ -2,9 +2,8 @@
  *
  * See op_linalg.h.
  */
-#include "mindtorch/ops/linalg/op_linalg.h"
-
 #include "base/alloc.h"
+#include "mindtorch/ops/linalg/op_linalg.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,8 +26,8 @@ int mt__need_square(const char *op, const char *argument, const mt_tensor *tenso
         return MT_OK;
     }
     return mtb_fail(MT_ERUNTIME,
-                    "%s: %s must be batches of square matrices, but they are %" PRId64 " by %" PRId64
-                    " matrices",
+                    "%s: %s must be batches of square matrices, but they are %" PRId64
+                    " by %" PRId64 " matrices",
                     op, argument, mt__rows(tensor), mt__columns(tensor));
 }
 
@@ -37,9 +36,8 @@ int mt__need_floating(const char *op, const mt_tensor *tensor)
     if (mt__tensor_category(tensor) == MT_CATEGORY_REAL) {
         return MT_OK;
     }
-    return mtb_fail(MT_ERUNTIME,
-                    "%s: Expected a floating point or complex tensor as input. Got %s", op,
-                    mt__type_title((mt_dtype)tensor->dtype));
+    return mtb_fail(MT_ERUNTIME, "%s: Expected a floating point or complex tensor as input. Got %s",
+                    op, mt__type_title((mt_dtype)tensor->dtype));
 }
 
 static bool is_single_or_double(const mt_tensor *tensor)
@@ -199,13 +197,13 @@ int mt__linalg(mt__call *call, const mt__linalg_args *args)
         batch = kind == '-' ? batch : arrays[n].sizes[0];
     }
     mt_kernel_call kernel = {.kernel = MT_KERNEL_LINALG,
-                                   .code = (uint16_t)args->code,
-                                   .n_tensors = n,
-                                   .n_ints = sizeof args->ints / sizeof args->ints[0],
-                                   .n_scalars = 1,
-                                   .tensors = arrays,
-                                   .ints = args->ints,
-                                   .scalars = &number};
+                             .code = (uint16_t)args->code,
+                             .n_tensors = n,
+                             .n_ints = sizeof args->ints / sizeof args->ints[0],
+                             .n_scalars = 1,
+                             .tensors = arrays,
+                             .ints = args->ints,
+                             .scalars = &number};
     return batch == 0 ? MT_OK : mt__launch(call->device, &kernel);
 }
 
@@ -220,8 +218,8 @@ static int refuse(const char *op, const char *where, int info, mt__linalg_failur
                         "completed because the input matrix is singular.",
                         op, where, info);
     case MT_FAILED_SOLVE:
-        return mtb_fail(MT_ELINALG,
-                        "%s: %sThe solver failed because the input matrix is singular.", op, where);
+        return mtb_fail(MT_ELINALG, "%s: %sThe solver failed because the input matrix is singular.",
+                        op, where);
     case MT_FAILED_CHOLESKY:
         return mtb_fail(MT_ELINALG,
                         "%s: %sThe factorization could not be completed because the input is not "
@@ -239,13 +237,15 @@ static int refuse(const char *op, const char *where, int info, mt__linalg_failur
         return mtb_fail(MT_ELINALG,
                         "%s: %sThe algorithm failed to converge because the input matrix is "
                         "ill-conditioned or has too many repeated %s (error code: %d).",
-                        op, where, failure == MT_FAILED_SVD ? "singular values" : "eigenvalues", info);
+                        op, where, failure == MT_FAILED_SVD ? "singular values" : "eigenvalues",
+                        info);
     case MT_FAILED_LU:
-        return mtb_fail(MT_ERUNTIME,
-                        "%s: %sU[%d,%d] is zero and using it on lu_solve would result in a division "
-                        "by zero. If you still want to perform the factorization, consider calling "
-                        "linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)",
-                        op, where, info, info);
+        return mtb_fail(
+            MT_ERUNTIME,
+            "%s: %sU[%d,%d] is zero and using it on lu_solve would result in a division "
+            "by zero. If you still want to perform the factorization, consider calling "
+            "linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)",
+            op, where, info, info);
     case MT_FAILED_LSTSQ:
     default:
         if (info < 0) {

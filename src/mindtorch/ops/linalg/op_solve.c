@@ -28,8 +28,8 @@ static int check_sides(const char *op, const mt_tensor *a, const mt_tensor *b, b
         return MT_OK;
     }
     return mtb_fail(MT_ERUNTIME,
-                    "%s: Incompatible shapes of A and B for the equation %s = B (%" PRId64 "x%" PRId64
-                    " and %" PRId64 "x%" PRId64 ")",
+                    "%s: Incompatible shapes of A and B for the equation %s = B (%" PRId64
+                    "x%" PRId64 " and %" PRId64 "x%" PRId64 ")",
                     op, left ? "AX" : "XA", mt__rows(a), mt__columns(a), mt__rows(b),
                     mt__columns(b));
 }
@@ -50,8 +50,7 @@ static int broadcast(const mt_tensor *a, const mt_tensor *b, mt__shape *whole_a,
 }
 
 /* Pivots [batch, n] of a batch, contiguous. */
-static int spread_pivots(mt__call *call, const mt__shape *whole, mt_tensor *pivots,
-                         mt_tensor **out)
+static int spread_pivots(mt__call *call, const mt__shape *whole, mt_tensor *pivots, mt_tensor **out)
 {
     mt__shape shape = *whole;
     shape.n_dims--;
@@ -95,7 +94,8 @@ int mt__run_linalg_lu_solve(mt__call *call)
     MT_TRY(mt__need_floating(op, factors));
     MT_TRY(mt__need_same_type(op, (const char *[]){"LU", "B"}, factors, b));
     if (pivots->dtype != MT_DTYPE_I32) {
-        return mtb_fail(MT_ERUNTIME, "%s: pivots should be a Tensor of scalar type torch.int32", op);
+        return mtb_fail(MT_ERUNTIME, "%s: pivots should be a Tensor of scalar type torch.int32",
+                        op);
     }
     MT_TRY(mt__need_square(op, "A", factors));
     MT_TRY(mt__need_matrix(op, "B", b));
@@ -110,7 +110,7 @@ int mt__run_linalg_lu_solve(mt__call *call)
                         "matrix",
                         op);
     }
-    MT_TRY(mt__need_single_or_double("lu_solve_cpu", factors));
+    MT_TRY(mt__need_single_or_double("linalg.lu_solve_cpu", factors));
     return solve_lu(call, factors, pivots, b, left, mt__arg_bool(call, 4));
 }
 
@@ -198,12 +198,11 @@ int mt__run_linalg_solve_triangular(mt__call *call)
     MT_TRY(broadcast(a, b, &whole_a, &whole_b));
     MT_TRY(triangle_of(call, &whole_a, &a, &transposed));
     MT_TRY(mt__column_copy(call, 0, (mt_dtype)a->dtype, &whole_b, b, &x));
-    return mt__linalg(
-        call, &(mt__linalg_args){.code = MT_LINALG_TRIANGULAR_SOLVE,
-                                 .kinds = transposed ? "mt" : "mm",
-                                 .tensors = {x, a},
-                                 .ints = {upper != transposed, left, transposed,
-                                          mt__arg_bool(call, 4)}});
+    return mt__linalg(call, &(mt__linalg_args){.code = MT_LINALG_TRIANGULAR_SOLVE,
+                                               .kinds = transposed ? "mt" : "mm",
+                                               .tensors = {x, a},
+                                               .ints = {upper != transposed, left, transposed,
+                                                        mt__arg_bool(call, 4)}});
 }
 
 int mt__run_triangular_solve(mt__call *call)
@@ -241,9 +240,7 @@ int mt__run_triangular_solve(mt__call *call)
                                            mt__result_place(call, 0)));
     mt__shape whole = mt__tensor_shape(call->results[0].of.tensor);
     whole.sizes[whole.n_dims - 1] = mt__columns(a);
-    mt_tensor **spread = mt__temp(call);
-    MT_TRY(mt_expand(a, whole.sizes, whole.n_dims, spread));
-    return mt_clone(*spread, mt__result_place(call, 1));
+    return mt__column_copy(call, 1, (mt_dtype)a->dtype, &whole, a, &turned);
 }
 
 /* ---- Cholesky -------------------------------------------------------------------------------- */
@@ -256,10 +253,9 @@ int mt__run_cholesky_solve(mt__call *call)
     mt__shape whole_b;
     mt_tensor *x = NULL;
     if (b->n_dims < 2 || a->n_dims < 2) {
-        return mtb_fail(MT_ERUNTIME,
-                        "%s should have at least 2 dimensions, but has %u dimensions instead",
-                        b->n_dims < 2 ? "b" : "u",
-                        (unsigned)(b->n_dims < 2 ? b->n_dims : a->n_dims));
+        return mtb_fail(
+            MT_ERUNTIME, "%s should have at least 2 dimensions, but has %u dimensions instead",
+            b->n_dims < 2 ? "b" : "u", (unsigned)(b->n_dims < 2 ? b->n_dims : a->n_dims));
     }
     if (a->dtype != b->dtype) {
         return mtb_fail(MT_ERUNTIME,
@@ -344,10 +340,11 @@ static int check_lstsq(const mt_tensor *a, const mt_tensor *b)
         return mtb_fail(MT_ERUNTIME, "%s: other must have at least 1 dimension.", op);
     }
     if (a->dtype != b->dtype) {
-        return mtb_fail(MT_ERUNTIME,
-                        "%s: Expected input and other to have the same dtype, but got input's dtype "
-                        "%s and other's dtype %s",
-                        op, mt__type_title((mt_dtype)a->dtype), mt__type_title((mt_dtype)b->dtype));
+        return mtb_fail(
+            MT_ERUNTIME,
+            "%s: Expected input and other to have the same dtype, but got input's dtype "
+            "%s and other's dtype %s",
+            op, mt__type_title((mt_dtype)a->dtype), mt__type_title((mt_dtype)b->dtype));
     }
     if (a->dtype != MT_DTYPE_F32 && a->dtype != MT_DTYPE_F64) {
         return mtb_fail(MT_ERUNTIME,
@@ -441,12 +438,14 @@ int mt__run_linalg_lstsq(mt__call *call)
         MT_TRY(mt_fill_scalar_(t[2], mt_int(0)));
     }
     double eps = dtype == MT_DTYPE_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
-    mt__linalg_args args = {
-        .code = MT_LINALG_LEAST_SQUARES,
-        .kinds = driver == GELS ? "mm--n" : with_values ? "mmnvn" : "mmn-n",
-        .tensors = {t[0], t[1], t[2], t[3], t[4]},
-        .ints = {driver},
-        .number = mt__arg_given(call, 2) ? mt__arg_real(call, 2) : eps * (double)(m > n ? m : n)};
+    mt__linalg_args args = {.code = MT_LINALG_LEAST_SQUARES,
+                            .kinds = driver == GELS ? "mm--n"
+                                     : with_values  ? "mmnvn"
+                                                    : "mmn-n",
+                            .tensors = {t[0], t[1], t[2], t[3], t[4]},
+                            .ints = {driver},
+                            .number = mt__arg_given(call, 2) ? mt__arg_real(call, 2)
+                                                             : eps * (double)(m > n ? m : n)};
     MT_TRY(mt__linalg(call, &args));
     MT_TRY(mt__linalg_check("torch.linalg.lstsq", t[4], MT_FAILED_LSTSQ));
     MT_TRY(give_solution(call, t[0], n, vector));
