@@ -57,6 +57,7 @@ struct mt__backward {
     mt_tensor **grads_in; /* n_inputs places, NULL at entry; set with mt__bw_give */
     const bool *wanted;   /* n_inputs */
     uint32_t n_temps;
+    mt_tensor **place; /* of the step that is under way (derive_linalg.h) */
     mt_tensor *temps[MT_MAX_BACKWARD_TEMPS];
 };
 

@@ -8,13 +8,16 @@
 
 #include "mindtorch/autograd/formulas/formula.h"
 
-/* A step that calls an op: MT_INTO(b, &sum, mt_add(x, y, place)). */
-#define MT_INTO(b, out, call)               \
-    do {                                    \
-        mt_tensor **place = mt__bw_temp(b); \
-        MT_TRY(call);                       \
-        *(out) = *place;                    \
-    } while (0)
+/* A step that calls an op: MT_INTO(b, &sum, mt_add(x, y, b->place)). */
+#define MT_INTO(b, out, call) MT_TRY(((b)->place = mt__bw_temp(b), mt__bw_took((b), (out), (call))))
+
+MT_INLINE int mt__bw_took(const mt__backward *b, mt_tensor **out, int status)
+{
+    if (status == MT_OK) {
+        *out = *b->place;
+    }
+    return status;
+}
 
 MT_INLINE int64_t mt__bw_rows(const mt_tensor *x)
 {
@@ -28,13 +31,13 @@ MT_INLINE int64_t mt__bw_columns(const mt_tensor *x)
 
 MT_INLINE int mt__bw_turn(mt__backward *b, mt_tensor *x, mt_tensor **out)
 {
-    MT_INTO(b, out, mt_transpose(x, -2, -1, place));
+    MT_INTO(b, out, mt_transpose(x, -2, -1, b->place));
     return MT_OK;
 }
 
 MT_INLINE int mt__bw_times(mt__backward *b, mt_tensor *x, mt_tensor *y, mt_tensor **out)
 {
-    MT_INTO(b, out, mt_matmul(x, y, place));
+    MT_INTO(b, out, mt_matmul(x, y, b->place));
     return MT_OK;
 }
 
@@ -61,7 +64,7 @@ MT_INLINE int mt__bw_accumulate(mt__backward *b, mt_tensor **sum, mt_tensor *x)
         *sum = x;
         return MT_OK;
     }
-    MT_INTO(b, sum, mt_add(*sum, x, place));
+    MT_INTO(b, sum, mt_add(*sum, x, b->place));
     return MT_OK;
 }
 
@@ -71,7 +74,7 @@ MT_INLINE int mt__bw_diagonal(mt__backward *b, mt_tensor *line, mt_tensor **out)
     mt__shape shape = mt__tensor_shape(line);
     shape.sizes[shape.n_dims] = shape.sizes[shape.n_dims - 1];
     shape.n_dims++;
-    MT_INTO(b, out, mt_diagonal_backward(line, shape.sizes, shape.n_dims, 0, -2, -1, place));
+    MT_INTO(b, out, mt_diagonal_backward(line, shape.sizes, shape.n_dims, 0, -2, -1, b->place));
     return MT_OK;
 }
 
@@ -79,7 +82,7 @@ MT_INLINE int mt__bw_diagonal(mt__backward *b, mt_tensor *line, mt_tensor **out)
 MT_INLINE int mt__bw_triangle(mt__backward *b, mt_tensor *a, mt_tensor *x, bool upper, bool left,
                               bool unit, mt_tensor **out)
 {
-    MT_INTO(b, out, mt_linalg_solve_triangular_with(a, x, upper, left, unit, place));
+    MT_INTO(b, out, mt_linalg_solve_triangular_with(a, x, upper, left, unit, b->place));
     return MT_OK;
 }
 

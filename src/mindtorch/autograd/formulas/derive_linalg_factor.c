@@ -17,7 +17,7 @@ static int rest(mt__backward *b, mt_tensor *x, int64_t dim, int64_t from, mt_ten
     int64_t size = dim == -1 ? mt__bw_columns(x) : mt__bw_rows(x);
     *out = NULL;
     if (size > from) {
-        MT_INTO(b, out, mt_narrow(x, dim, from, size - from, place));
+        MT_INTO(b, out, mt_narrow(x, dim, from, size - from, b->place));
     }
     return MT_OK;
 }
@@ -41,34 +41,34 @@ static int middle(mt__backward *b, const lu_terms *t, int64_t k, mt_tensor **out
     mt_tensor *other = NULL;
     *out = NULL;
     if (t->grad_lower != NULL) {
-        MT_INTO(b, &part, mt_narrow(t->lower, -2, 0, k, place));
-        MT_INTO(b, &step, mt_narrow(t->grad_lower, -2, 0, k, place));
+        MT_INTO(b, &part, mt_narrow(t->lower, -2, 0, k, b->place));
+        MT_INTO(b, &step, mt_narrow(t->grad_lower, -2, 0, k, b->place));
         MT_TRY(mt__bw_turned_times(b, part, step, &low));
         MT_TRY(rest(b, t->lower, -2, k, &part));
         if (part != NULL) {
             MT_TRY(rest(b, t->grad_lower, -2, k, &other));
             MT_TRY(mt__bw_turned_times(b, part, other, &step));
-            MT_INTO(b, &high, mt_neg(step, place));
+            MT_INTO(b, &high, mt_neg(step, b->place));
         }
     }
     if (t->grad_upper != NULL) {
-        MT_INTO(b, &part, mt_narrow(t->upper, -1, 0, k, place));
-        MT_INTO(b, &step, mt_narrow(t->grad_upper, -1, 0, k, place));
+        MT_INTO(b, &part, mt_narrow(t->upper, -1, 0, k, b->place));
+        MT_INTO(b, &step, mt_narrow(t->grad_upper, -1, 0, k, b->place));
         MT_TRY(mt__bw_times_turned(b, step, part, &step));
         MT_TRY(mt__bw_accumulate(b, &high, step));
         MT_TRY(rest(b, t->upper, -1, k, &part));
         if (part != NULL) {
             MT_TRY(rest(b, t->grad_upper, -1, k, &other));
             MT_TRY(mt__bw_times_turned(b, other, part, &step));
-            MT_INTO(b, &step, mt_neg(step, place));
+            MT_INTO(b, &step, mt_neg(step, b->place));
             MT_TRY(mt__bw_accumulate(b, &low, step));
         }
     }
     if (low != NULL) {
-        MT_INTO(b, out, mt_tril(low, -1, place));
+        MT_INTO(b, out, mt_tril(low, -1, b->place));
     }
     if (high != NULL) {
-        MT_INTO(b, &high, mt_triu(high, 0, place));
+        MT_INTO(b, &high, mt_triu(high, 0, b->place));
         MT_TRY(mt__bw_accumulate(b, out, high));
     }
     return MT_OK;
@@ -89,9 +89,9 @@ static int lu_gradient(mt__backward *b, mt_tensor *pivots, const lu_terms *t)
         return mt__bw_give_zeros(b, 0);
     }
     MT_TRY(middle(b, t, k, &first));
-    MT_INTO(b, &left, mt_narrow(t->lower, -2, 0, k, place));
+    MT_INTO(b, &left, mt_narrow(t->lower, -2, 0, k, b->place));
     MT_TRY(mt__bw_turn(b, left, &left));
-    MT_INTO(b, &right, mt_narrow(t->upper, -1, 0, k, place));
+    MT_INTO(b, &right, mt_narrow(t->upper, -1, 0, k, b->place));
     MT_TRY(mt__bw_turn(b, right, &right));
     MT_TRY(mt__bw_triangle(b, left, first, true, true, true, &first));
     MT_TRY(mt__bw_triangle(b, right, first, false, false, false, &first));
@@ -101,14 +101,14 @@ static int lu_gradient(mt__backward *b, mt_tensor *pivots, const lu_terms *t)
         int64_t dim = m < n ? -1 : -2;
         MT_TRY(rest(b, grad != NULL ? grad : whole, dim, k, &part));
         if (grad == NULL) {
-            MT_INTO(b, &part, mt_zeros_like(part, place));
+            MT_INTO(b, &part, mt_zeros_like(part, b->place));
         }
         MT_TRY(m < n ? mt__bw_triangle(b, left, part, true, true, true, &second)
                      : mt__bw_triangle(b, right, part, false, false, false, &second));
         mt_tensor *const parts[] = {first, second};
-        MT_INTO(b, &first, mt_cat(parts, 2, dim, place));
+        MT_INTO(b, &first, mt_cat(parts, 2, dim, b->place));
     }
-    MT_INTO(b, &part, mt__lu_permutation(pivots, m, (mt_dtype)first->dtype, place));
+    MT_INTO(b, &part, mt__lu_permutation(pivots, m, (mt_dtype)first->dtype, b->place));
     MT_TRY(mt__bw_times(b, part, first, &first));
     mt__bw_give(b, 0, first);
     return MT_OK;
@@ -138,9 +138,9 @@ int mt__lu_factor_ex_backward(mt__backward *b)
     MT_TRY(mt__lu_unpack_data(factors, lower, upper));
     terms.lower = *lower;
     terms.upper = *upper;
-    MT_INTO(b, &terms.grad_lower, mt_narrow(grad, -1, 0, k, place));
-    MT_INTO(b, &terms.grad_upper, mt_narrow(grad, -2, 0, k, place));
-    MT_INTO(b, &terms.grad_upper, mt_triu(terms.grad_upper, 0, place));
+    MT_INTO(b, &terms.grad_lower, mt_narrow(grad, -1, 0, k, b->place));
+    MT_INTO(b, &terms.grad_upper, mt_narrow(grad, -2, 0, k, b->place));
+    MT_INTO(b, &terms.grad_upper, mt_triu(terms.grad_upper, 0, b->place));
     return lu_gradient(b, mt__bw_result(b, 1), &terms);
 }
 
@@ -153,18 +153,18 @@ int mt__lu_unpack_backward(mt__backward *b)
     mt_tensor *step = NULL;
     mt_tensor *sum = NULL;
     if (b->grads[0] != NULL) {
-        MT_INTO(b, &step, mt_tril(b->grads[0], -1, place));
+        MT_INTO(b, &step, mt_tril(b->grads[0], -1, b->place));
         if (n > m) {
             const int64_t wider[] = {0, n - m};
-            MT_INTO(b, &step, mt_constant_pad_nd(step, wider, 2, mt_int(0), place));
+            MT_INTO(b, &step, mt_constant_pad_nd(step, wider, 2, mt_int(0), b->place));
         }
         sum = step;
     }
     if (b->grads[1] != NULL) {
-        MT_INTO(b, &step, mt_triu(b->grads[1], 0, place));
+        MT_INTO(b, &step, mt_triu(b->grads[1], 0, b->place));
         if (m > n) {
             const int64_t longer[] = {0, 0, 0, m - n};
-            MT_INTO(b, &step, mt_constant_pad_nd(step, longer, 4, mt_int(0), place));
+            MT_INTO(b, &step, mt_constant_pad_nd(step, longer, 4, mt_int(0), b->place));
         }
         MT_TRY(mt__bw_accumulate(b, &sum, step));
     }
@@ -193,11 +193,11 @@ int mt__cholesky_backward(mt__backward *b)
         MT_TRY(mt__bw_turn(b, grad, &grad));
     }
     MT_TRY(mt__bw_turned_times(b, factor, grad, &step));
-    MT_INTO(b, &low, mt_tril(step, 0, place));
-    MT_INTO(b, &step, mt_tril(step, -1, place));
+    MT_INTO(b, &low, mt_tril(step, 0, b->place));
+    MT_INTO(b, &step, mt_tril(step, -1, b->place));
     MT_TRY(mt__bw_turn(b, step, &step));
-    MT_INTO(b, &step, mt_add(low, step, place));
-    MT_INTO(b, &step, mt_mul_scalar(step, mt_real(0.5), place));
+    MT_INTO(b, &step, mt_add(low, step, b->place));
+    MT_INTO(b, &step, mt_mul_scalar(step, mt_real(0.5), b->place));
     MT_TRY(mt__bw_turn(b, factor, &turned));
     MT_TRY(mt__bw_triangle(b, turned, step, true, true, false, &step));
     MT_TRY(mt__bw_triangle(b, factor, step, false, false, false, &step));
@@ -230,9 +230,9 @@ static int check_qr(const mt__backward *b)
 static int mirrored(mt__backward *b, mt_tensor *x, mt_tensor **out)
 {
     mt_tensor *above = NULL;
-    MT_INTO(b, &above, mt_triu(x, 1, place));
+    MT_INTO(b, &above, mt_triu(x, 1, b->place));
     MT_TRY(mt__bw_turn(b, above, &above));
-    MT_INTO(b, out, mt_add(x, above, place));
+    MT_INTO(b, out, mt_add(x, above, b->place));
     return MT_OK;
 }
 
@@ -257,17 +257,17 @@ int mt__qr_backward(mt__backward *b)
         mt_tensor *r2 = NULL;
         mt_tensor *of_r2 = NULL;
         MT_TRY(rest(b, r, -1, k, &r2));
-        MT_INTO(b, &r, mt_narrow(r, -1, 0, k, place));
+        MT_INTO(b, &r, mt_narrow(r, -1, 0, k, b->place));
         if (of_r != NULL) {
             MT_TRY(rest(b, of_r, -1, k, &of_r2));
-            MT_INTO(b, &of_r, mt_narrow(of_r, -1, 0, k, place));
+            MT_INTO(b, &of_r, mt_narrow(of_r, -1, 0, k, b->place));
             MT_TRY(mt__bw_times(b, q, of_r2, &second));
             MT_TRY(mt__bw_times(b, q, r2, &step)); /* a2 */
             MT_TRY(mt__bw_times_turned(b, step, of_r2, &step));
             MT_TRY(mt__bw_accumulate(b, &of_q, step));
         } else {
             MT_TRY(mt__bw_times(b, q, r2, &step));
-            MT_INTO(b, &second, mt_zeros_like(step, place));
+            MT_INTO(b, &second, mt_zeros_like(step, b->place));
         }
     }
     if (of_r != NULL) {
@@ -275,20 +275,20 @@ int mt__qr_backward(mt__backward *b)
     }
     if (of_q != NULL) {
         MT_TRY(mt__bw_turned_times(b, q, of_q, &step));
-        MT_INTO(b, &step, mt_neg(step, place));
+        MT_INTO(b, &step, mt_neg(step, b->place));
         MT_TRY(mt__bw_accumulate(b, &middle_part, step));
     }
-    MT_INTO(b, &step, mt_triu(middle_part, 0, place));
+    MT_INTO(b, &step, mt_triu(middle_part, 0, b->place));
     MT_TRY(mirrored(b, step, &step));
     MT_TRY(mt__bw_times(b, q, step, &step));
     if (of_q != NULL) {
-        MT_INTO(b, &step, mt_add(of_q, step, place));
+        MT_INTO(b, &step, mt_add(of_q, step, b->place));
     }
     MT_TRY(mt__bw_turn(b, r, &r));
     MT_TRY(mt__bw_triangle(b, r, step, false, false, false, &step));
     if (wide) {
         mt_tensor *const parts[] = {step, second};
-        MT_INTO(b, &step, mt_cat(parts, 2, -1, place));
+        MT_INTO(b, &step, mt_cat(parts, 2, -1, b->place));
     }
     mt__bw_give(b, 0, step);
     return MT_OK;
@@ -300,8 +300,8 @@ int mt__qr_backward(mt__backward *b)
 static int scale_columns(mt__backward *b, mt_tensor *x, mt_tensor *line, mt_tensor **out)
 {
     mt_tensor *row = NULL;
-    MT_INTO(b, &row, mt_unsqueeze(line, -2, place));
-    MT_INTO(b, out, mt_mul(x, row, place));
+    MT_INTO(b, &row, mt_unsqueeze(line, -2, b->place));
+    MT_INTO(b, out, mt_mul(x, row, b->place));
     return MT_OK;
 }
 
@@ -312,11 +312,11 @@ static int differences(mt__backward *b, mt_tensor *line, double value, mt_tensor
     mt_tensor *column = NULL;
     mt_tensor *mask = NULL;
     int64_t n = mt__bw_columns(line);
-    MT_INTO(b, &row, mt_unsqueeze(line, -2, place));
-    MT_INTO(b, &column, mt_unsqueeze(line, -1, place));
-    MT_INTO(b, &row, mt_sub(row, column, place));
-    MT_INTO(b, &mask, mt_eye_with(n, NULL, MT_DTYPE_BOOL, line->device, place));
-    MT_INTO(b, out, mt_masked_fill_scalar(row, mask, mt_real(value), place));
+    MT_INTO(b, &row, mt_unsqueeze(line, -2, b->place));
+    MT_INTO(b, &column, mt_unsqueeze(line, -1, b->place));
+    MT_INTO(b, &row, mt_sub(row, column, b->place));
+    MT_INTO(b, &mask, mt_eye_with(n, NULL, MT_DTYPE_BOOL, line->device, b->place));
+    MT_INTO(b, out, mt_masked_fill_scalar(row, mask, mt_real(value), b->place));
     return MT_OK;
 }
 
@@ -336,10 +336,10 @@ int mt__eigh_backward(mt__backward *b)
     } else {
         MT_TRY(mt__bw_turned_times(b, vectors, of_vectors, &step));
         MT_TRY(differences(b, values, INFINITY, &apart));
-        MT_INTO(b, &step, mt_div(step, apart, place));
+        MT_INTO(b, &step, mt_div(step, apart, b->place));
         if (of_values != NULL) {
             MT_TRY(mt__bw_diagonal(b, of_values, &apart));
-            MT_INTO(b, &step, mt_add(step, apart, place));
+            MT_INTO(b, &step, mt_add(step, apart, b->place));
         }
         MT_TRY(mt__bw_times(b, vectors, step, &step));
     }
@@ -355,8 +355,8 @@ static int skew(mt__backward *b, mt_tensor *x, mt_tensor *grad, mt_tensor *apart
     mt_tensor *turned = NULL;
     MT_TRY(mt__bw_turned_times(b, x, grad, &product));
     MT_TRY(mt__bw_turn(b, product, &turned));
-    MT_INTO(b, &product, mt_sub(product, turned, place));
-    MT_INTO(b, out, mt_div(product, apart, place));
+    MT_INTO(b, &product, mt_sub(product, turned, b->place));
+    MT_INTO(b, out, mt_div(product, apart, b->place));
     return MT_OK;
 }
 
@@ -374,7 +374,7 @@ static int inner_part(mt__backward *b, const singular *t, mt_tensor **out)
     mt_tensor *column = NULL;
     *out = NULL;
     if (t->of_u != NULL || t->of_v != NULL) {
-        MT_INTO(b, &squares, mt_mul(t->s, t->s, place));
+        MT_INTO(b, &squares, mt_mul(t->s, t->s, b->place));
         MT_TRY(differences(b, squares, 1, &apart));
     }
     if (t->of_u != NULL) {
@@ -383,8 +383,8 @@ static int inner_part(mt__backward *b, const singular *t, mt_tensor **out)
     }
     if (t->of_v != NULL) {
         MT_TRY(skew(b, t->v, t->of_v, apart, &step));
-        MT_INTO(b, &column, mt_unsqueeze(t->s, -1, place));
-        MT_INTO(b, &step, mt_mul(column, step, place));
+        MT_INTO(b, &column, mt_unsqueeze(t->s, -1, b->place));
+        MT_INTO(b, &step, mt_mul(column, step, b->place));
         MT_TRY(mt__bw_accumulate(b, out, step));
     }
     if (t->of_s != NULL) {
@@ -401,9 +401,9 @@ static int outside(mt__backward *b, mt_tensor *x, mt_tensor *grad, mt_tensor *s,
     mt_tensor *row = NULL;
     MT_TRY(mt__bw_turned_times(b, x, grad, &step));
     MT_TRY(mt__bw_times(b, x, step, &step));
-    MT_INTO(b, &step, mt_sub(grad, step, place));
-    MT_INTO(b, &row, mt_unsqueeze(s, -2, place));
-    MT_INTO(b, out, mt_div(step, row, place));
+    MT_INTO(b, &step, mt_sub(grad, step, b->place));
+    MT_INTO(b, &row, mt_unsqueeze(s, -2, b->place));
+    MT_INTO(b, out, mt_div(step, row, b->place));
     return MT_OK;
 }
 
@@ -427,15 +427,15 @@ int mt__svd_backward(mt__backward *b)
     }
     /* The further vectors of full_matrices are any that fit: torch drops their gradient, too. */
     if (mt__bw_columns(t.u) > k) {
-        MT_INTO(b, &t.u, mt_narrow(t.u, -1, 0, k, place));
+        MT_INTO(b, &t.u, mt_narrow(t.u, -1, 0, k, b->place));
         if (t.of_u != NULL) {
-            MT_INTO(b, &t.of_u, mt_narrow(t.of_u, -1, 0, k, place));
+            MT_INTO(b, &t.of_u, mt_narrow(t.of_u, -1, 0, k, b->place));
         }
     }
     if (mt__bw_rows(t.v) > k) {
-        MT_INTO(b, &t.v, mt_narrow(t.v, -2, 0, k, place));
+        MT_INTO(b, &t.v, mt_narrow(t.v, -2, 0, k, b->place));
         if (t.of_v != NULL) {
-            MT_INTO(b, &t.of_v, mt_narrow(t.of_v, -2, 0, k, place));
+            MT_INTO(b, &t.of_v, mt_narrow(t.of_v, -2, 0, k, b->place));
         }
     }
     MT_TRY(mt__bw_turn(b, t.v, &t.v));
@@ -450,13 +450,13 @@ int mt__svd_backward(mt__backward *b)
     }
     if (t.of_u != NULL && m > k) {
         MT_TRY(outside(b, t.u, t.of_u, t.s, &more));
-        MT_INTO(b, &sum, mt_add(sum, more, place));
+        MT_INTO(b, &sum, mt_add(sum, more, b->place));
     }
     MT_TRY(mt__bw_times_turned(b, sum, t.v, &sum));
     if (t.of_v != NULL && n > k) {
         MT_TRY(outside(b, t.v, t.of_v, t.s, &more));
         MT_TRY(mt__bw_times_turned(b, t.u, more, &more));
-        MT_INTO(b, &sum, mt_add(sum, more, place));
+        MT_INTO(b, &sum, mt_add(sum, more, b->place));
     }
     mt__bw_give(b, 0, sum);
     return MT_OK;
@@ -474,15 +474,15 @@ int mt__matrix_exp_backward(mt__backward *b)
     mt_tensor *whole = NULL;
     MT_TRY(mt__bw_turn(b, mt__bw_arg(b, 0), &turned));
     int64_t n = mt__bw_rows(turned);
-    MT_INTO(b, &zero, mt_zeros_like(turned, place));
+    MT_INTO(b, &zero, mt_zeros_like(turned, b->place));
     mt_tensor *const upper[] = {turned, mt__bw_grad(b)};
     mt_tensor *const lower[] = {zero, turned};
-    MT_INTO(b, &top, mt_cat(upper, 2, -1, place));
-    MT_INTO(b, &bottom, mt_cat(lower, 2, -1, place));
+    MT_INTO(b, &top, mt_cat(upper, 2, -1, b->place));
+    MT_INTO(b, &bottom, mt_cat(lower, 2, -1, b->place));
     mt_tensor *const both[] = {top, bottom};
-    MT_INTO(b, &whole, mt_cat(both, 2, -2, place));
-    MT_INTO(b, &whole, mt_linalg_matrix_exp(whole, place));
-    MT_INTO(b, &whole, mt_narrow(whole, -2, 0, n, place));
+    MT_INTO(b, &whole, mt_cat(both, 2, -2, b->place));
+    MT_INTO(b, &whole, mt_linalg_matrix_exp(whole, b->place));
+    MT_INTO(b, &whole, mt_narrow(whole, -2, 0, n, b->place));
     MT_TRY(mt_narrow(whole, -1, n, n, MT_STEP(b)));
     return mt__bw_give_last(b, 0);
 }
@@ -638,7 +638,7 @@ int mt__householder_product_backward(mt__backward *b)
     mt_tensor *whole = *of_a;
     if (n > k) {
         const int64_t wider[] = {0, n - k};
-        MT_INTO(b, &whole, mt_constant_pad_nd(whole, wider, 2, mt_int(0), place));
+        MT_INTO(b, &whole, mt_constant_pad_nd(whole, wider, 2, mt_int(0), b->place));
     }
     if (mt__wants(b, 0)) {
         mt__bw_give(b, 0, whole);

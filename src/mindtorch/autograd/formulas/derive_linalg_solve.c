@@ -44,15 +44,15 @@ static int pinv_gradient(mt__backward *b, mt_tensor *a, mt_tensor *p, mt_tensor 
     MT_TRY(mt__bw_times_turned(b, step, p, &second));
     MT_TRY(mt__bw_times(b, p, second, &step));
     MT_TRY(mt__bw_times(b, a, step, &step));
-    MT_INTO(b, &second, mt_sub(second, step, place));
+    MT_INTO(b, &second, mt_sub(second, step, b->place));
     /* p^T p d p^T, less the same on the other side */
     MT_TRY(mt__bw_times(b, p, turned, &step));
     MT_TRY(mt__bw_turned_times(b, p, step, &third));
     MT_TRY(mt__bw_times(b, third, p, &step));
     MT_TRY(mt__bw_times(b, step, a, &step));
-    MT_INTO(b, &third, mt_sub(third, step, place));
-    MT_INTO(b, &step, mt_add(second, third, place));
-    MT_INTO(b, out, mt_sub(step, first, place));
+    MT_INTO(b, &third, mt_sub(third, step, b->place));
+    MT_INTO(b, &step, mt_add(second, third, b->place));
+    MT_INTO(b, out, mt_sub(step, first, b->place));
     return MT_OK;
 }
 
@@ -71,13 +71,13 @@ static int solve_turned(mt__backward *b, mt_tensor *a, mt_tensor *factors, mt_te
                         mt_tensor *d, mt_tensor **out)
 {
     if (!mt_grad_enabled()) {
-        MT_INTO(b, out, mt_linalg_lu_solve_with(factors, pivots, d, true, true, place));
+        MT_INTO(b, out, mt_linalg_lu_solve_with(factors, pivots, d, true, true, b->place));
         return MT_OK;
     }
     mt_tensor *turned = NULL;
     mt_tensor **info = MT_STEP(b);
     MT_TRY(mt__bw_turn(b, a, &turned));
-    MT_INTO(b, out, mt_linalg_solve_ex_with(turned, d, true, false, place, info));
+    MT_INTO(b, out, mt_linalg_solve_ex_with(turned, d, true, false, b->place, info));
     return MT_OK;
 }
 
@@ -92,21 +92,21 @@ static int without_zeros(mt__backward *b, mt_tensor **factors, mt_tensor **det)
     mt_tensor *signs = NULL;
     mt_tensor *pivots = mt__bw_result(b, 2);
     double small = (*factors)->dtype == MT_DTYPE_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
-    MT_INTO(b, &diagonal, mt_diagonal(*factors, 0, -2, -1, place));
-    MT_INTO(b, &zero, mt_eq_scalar(diagonal, mt_int(0), place));
-    MT_INTO(b, &step, mt_zeros_like(diagonal, place));
-    MT_INTO(b, &step, mt_masked_fill_scalar(step, zero, mt_real(small), place));
-    MT_INTO(b, &diagonal, mt_add(diagonal, step, place));
+    MT_INTO(b, &diagonal, mt_diagonal(*factors, 0, -2, -1, b->place));
+    MT_INTO(b, &zero, mt_eq_scalar(diagonal, mt_int(0), b->place));
+    MT_INTO(b, &step, mt_zeros_like(diagonal, b->place));
+    MT_INTO(b, &step, mt_masked_fill_scalar(step, zero, mt_real(small), b->place));
+    MT_INTO(b, &diagonal, mt_add(diagonal, step, b->place));
     MT_TRY(mt__bw_diagonal(b, step, &step));
-    MT_INTO(b, factors, mt_add(*factors, step, place));
+    MT_INTO(b, factors, mt_add(*factors, step, b->place));
     int64_t n = pivots->sizes[pivots->n_dims - 1];
-    MT_INTO(
-        b, &signs,
-        mt_arange_with(mt_int(1), mt_int(n + 1), mt_int(1), MT_DTYPE_I32, pivots->device, place));
-    MT_INTO(b, &signs, mt_ne(pivots, signs, place)); /* rows that moved: a factor -1 each */
-    MT_INTO(b, &step, mt_neg(diagonal, place));
-    MT_INTO(b, &step, mt_where(signs, step, diagonal, place));
-    MT_INTO(b, det, mt_prod_dim_int(step, last, false, place));
+    MT_INTO(b, &signs,
+            mt_arange_with(mt_int(1), mt_int(n + 1), mt_int(1), MT_DTYPE_I32, pivots->device,
+                           b->place));
+    MT_INTO(b, &signs, mt_ne(pivots, signs, b->place)); /* rows that moved: a factor -1 each */
+    MT_INTO(b, &step, mt_neg(diagonal, b->place));
+    MT_INTO(b, &step, mt_where(signs, step, diagonal, b->place));
+    MT_INTO(b, det, mt_prod_dim_int(step, last, false, b->place));
     return MT_OK;
 }
 
@@ -122,9 +122,9 @@ int mt__det_backward(mt__backward *b)
     if (!mt_grad_enabled()) {
         MT_TRY(without_zeros(b, &factors, &det));
     }
-    MT_INTO(b, &step, mt_mul(b->grads[0], det, place));
-    MT_INTO(b, &step, mt_unsqueeze(step, -1, place));
-    MT_INTO(b, &step, mt_expand(step, shape->sizes, shape->n_dims - 1, place));
+    MT_INTO(b, &step, mt_mul(b->grads[0], det, b->place));
+    MT_INTO(b, &step, mt_unsqueeze(step, -1, b->place));
+    MT_INTO(b, &step, mt_expand(step, shape->sizes, shape->n_dims - 1, b->place));
     MT_TRY(mt__bw_diagonal(b, step, &step));
     MT_TRY(solve_turned(b, mt__bw_arg(b, 0), factors, mt__bw_result(b, 2), step, &step));
     mt__bw_give(b, 0, step);
@@ -139,8 +139,8 @@ int mt__slogdet_backward(mt__backward *b)
     if (b->grads[1] == NULL) {
         return mt__bw_give_zeros(b, 0);
     }
-    MT_INTO(b, &step, mt_unsqueeze(b->grads[1], -1, place));
-    MT_INTO(b, &step, mt_expand(step, shape->sizes, shape->n_dims - 1, place));
+    MT_INTO(b, &step, mt_unsqueeze(b->grads[1], -1, b->place));
+    MT_INTO(b, &step, mt_expand(step, shape->sizes, shape->n_dims - 1, b->place));
     MT_TRY(mt__bw_diagonal(b, step, &step));
     MT_TRY(
         solve_turned(b, mt__bw_arg(b, 0), mt__bw_result(b, 2), mt__bw_result(b, 3), step, &step));
@@ -167,7 +167,7 @@ static int matrix_gradient(mt__backward *b, mt_tensor *grad, mt_tensor *x, bool 
                            mt_tensor **out)
 {
     MT_TRY(left ? mt__bw_times_turned(b, grad, x, out) : mt__bw_turned_times(b, x, grad, out));
-    MT_INTO(b, out, mt_neg(*out, place));
+    MT_INTO(b, out, mt_neg(*out, b->place));
     return MT_OK;
 }
 
@@ -184,17 +184,17 @@ int mt__solve_backward(mt__backward *b)
         return mt__bw_give_zeros(b, 1);
     }
     if (vector) {
-        MT_INTO(b, &grad, mt_unsqueeze(grad, -1, place));
-        MT_INTO(b, &x, mt_unsqueeze(x, -1, place));
+        MT_INTO(b, &grad, mt_unsqueeze(grad, -1, b->place));
+        MT_INTO(b, &x, mt_unsqueeze(x, -1, b->place));
     }
     if (mt_grad_enabled()) {
         mt_tensor **info = MT_STEP(b);
         MT_TRY(mt__bw_turn(b, a, &a));
-        MT_INTO(b, &grad, mt_linalg_solve_ex_with(a, grad, left, false, place, info));
+        MT_INTO(b, &grad, mt_linalg_solve_ex_with(a, grad, left, false, b->place, info));
     } else {
         MT_INTO(b, &grad,
                 mt_linalg_lu_solve_with(mt__bw_result(b, 1), mt__bw_result(b, 2), grad, left, true,
-                                        place));
+                                        b->place));
     }
     if (mt__wants(b, 0)) {
         MT_TRY(matrix_gradient(b, grad, x, left, &step));
@@ -202,7 +202,7 @@ int mt__solve_backward(mt__backward *b)
     }
     if (mt__wants(b, 1)) {
         if (vector) {
-            MT_INTO(b, &grad, mt_squeeze_dim(grad, -1, place));
+            MT_INTO(b, &grad, mt_squeeze_dim(grad, -1, b->place));
         }
         mt__bw_give(b, 1, grad);
     }
@@ -252,7 +252,8 @@ int mt__triangular_solve_backward(mt__backward *b)
             MT_TRY(mt__bw_turn(b, step, &step));
         }
         MT_INTO(b, &step,
-                upper ? mt_triu(step, unit ? 1 : 0, place) : mt_tril(step, unit ? -1 : 0, place));
+                upper ? mt_triu(step, unit ? 1 : 0, b->place)
+                      : mt_tril(step, unit ? -1 : 0, b->place));
         MT_TRY(mt__bw_accumulate(b, &whole, step));
     }
     if (grad == NULL) {
@@ -294,7 +295,7 @@ int mt__lu_solve_backward(mt__backward *b)
     mt_tensor *upper = NULL;
     mt_tensor *parts[3];
     MT_INTO(b, &grad,
-            mt_linalg_lu_solve_with(factors, pivots, mt__bw_grad(b), left, !adjoint, place));
+            mt_linalg_lu_solve_with(factors, pivots, mt__bw_grad(b), left, !adjoint, b->place));
     if (mt__wants(b, 2)) {
         mt__bw_give(b, 2, grad);
     }
@@ -309,8 +310,8 @@ int mt__lu_solve_backward(mt__backward *b)
     MT_TRY(mt__bw_turned_times(b, parts[0], whole, &whole));
     MT_TRY(mt__bw_times_turned(b, whole, parts[2], &lower));
     MT_TRY(mt__bw_turned_times(b, parts[1], whole, &upper));
-    MT_INTO(b, &lower, mt_tril(lower, -1, place));
-    MT_INTO(b, &upper, mt_triu(upper, 0, place));
+    MT_INTO(b, &lower, mt_tril(lower, -1, b->place));
+    MT_INTO(b, &upper, mt_triu(upper, 0, b->place));
     MT_TRY(mt_add(lower, upper, MT_STEP(b)));
     return mt__bw_give_last(b, 0);
 }
@@ -322,7 +323,7 @@ static int with_turned(mt__backward *b, mt_tensor *x, mt_tensor **out)
 {
     mt_tensor *turned = NULL;
     MT_TRY(mt__bw_turn(b, x, &turned));
-    MT_INTO(b, out, mt_add(x, turned, place));
+    MT_INTO(b, out, mt_add(x, turned, b->place));
     return MT_OK;
 }
 
@@ -332,7 +333,7 @@ int mt__cholesky_solve_backward(mt__backward *b)
     bool upper = mt__bw_int(b, 2) != 0;
     mt_tensor *grad = NULL;
     mt_tensor *step = NULL;
-    MT_INTO(b, &grad, mt_cholesky_solve(mt__bw_grad(b), factor, upper, place));
+    MT_INTO(b, &grad, mt_cholesky_solve(mt__bw_grad(b), factor, upper, b->place));
     if (mt__wants(b, 0)) {
         mt__bw_give(b, 0, grad);
     }
@@ -380,27 +381,27 @@ int mt__lstsq_backward(mt__backward *b)
                         "implemented; linalg.svdvals() has one");
     }
     if (vector) {
-        MT_INTO(b, &right, mt_unsqueeze(right, -1, place));
-        MT_INTO(b, &x, mt_unsqueeze(x, -1, place));
+        MT_INTO(b, &right, mt_unsqueeze(right, -1, b->place));
+        MT_INTO(b, &x, mt_unsqueeze(x, -1, b->place));
     }
     if (grad != NULL) {
         if (vector) {
-            MT_INTO(b, &grad, mt_unsqueeze(grad, -1, place));
+            MT_INTO(b, &grad, mt_unsqueeze(grad, -1, b->place));
         }
-        MT_INTO(b, &p, mt_linalg_pinv_atol_rtol_float_with(a, usual, usual, false, place));
+        MT_INTO(b, &p, mt_linalg_pinv_atol_rtol_float_with(a, usual, usual, false, b->place));
         MT_TRY(mt__bw_turned_times(b, p, grad, &of_b));
         MT_TRY(mt__bw_times_turned(b, grad, right, &step));
         MT_TRY(pinv_gradient(b, a, p, step, &of_a));
     }
     if (b->grads[1] != NULL && b->grads[1]->numel > 0) {
         MT_TRY(mt__bw_times(b, a, x, &step));
-        MT_INTO(b, &step, mt_sub(step, right, place));
-        MT_INTO(b, &grad, mt_unsqueeze(b->grads[1], -2, place));
-        MT_INTO(b, &step, mt_mul(step, grad, place));
-        MT_INTO(b, &step, mt_mul_scalar(step, mt_int(2), place));
+        MT_INTO(b, &step, mt_sub(step, right, b->place));
+        MT_INTO(b, &grad, mt_unsqueeze(b->grads[1], -2, b->place));
+        MT_INTO(b, &step, mt_mul(step, grad, b->place));
+        MT_INTO(b, &step, mt_mul_scalar(step, mt_int(2), b->place));
         MT_TRY(mt__bw_times_turned(b, step, x, &grad));
         MT_TRY(mt__bw_accumulate(b, &of_a, grad));
-        MT_INTO(b, &step, mt_neg(step, place));
+        MT_INTO(b, &step, mt_neg(step, b->place));
         MT_TRY(mt__bw_accumulate(b, &of_b, step));
     }
     if (of_a == NULL || of_b == NULL) {
@@ -408,7 +409,7 @@ int mt__lstsq_backward(mt__backward *b)
         return mt__bw_give_zeros(b, 1);
     }
     if (vector) {
-        MT_INTO(b, &of_b, mt_squeeze_dim(of_b, -1, place));
+        MT_INTO(b, &of_b, mt_squeeze_dim(of_b, -1, b->place));
     }
     if (mt__wants(b, 0)) {
         mt__bw_give(b, 0, of_a);
