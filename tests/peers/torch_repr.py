@@ -12,7 +12,8 @@ import torch
 
 import mindtorch_v2
 
-DTYPES = ("float32", "float64", "float16", "int64", "int32", "uint8", "bool")
+INTEGERS = ("int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64")
+DTYPES = ("float32", "float64", "float16", "bool") + INTEGERS
 OPTIONS = (
     {}, {"precision": 2}, {"precision": 8}, {"threshold": 5}, {"threshold": 5, "edgeitems": 1},
     {"linewidth": 40},
@@ -31,9 +32,10 @@ def random_values(rng, shape, dtype):
     count = int(numpy.prod(shape))
     if dtype == "bool":
         values = [rng.random() < 0.5 for _ in range(count)]
-    elif dtype in ("int64", "int32", "uint8"):
-        low, high = rng.choice(((0, 2), (0, 256), (0, 10))) if dtype == "uint8" else rng.choice(
-            ((0, 2), (-9, 9), (-1000, 100), (-2 ** 31, 2 ** 31)))
+    elif dtype in INTEGERS:
+        info = numpy.iinfo(dtype)
+        low, high = rng.choice(((0, 2), (-9, 9), (-1000, 100), (-2 ** 31, 2 ** 31), (0, 2 ** 64)))
+        low, high = max(low, info.min), min(high, info.max + 1)
         values = [rng.randrange(low, high) for _ in range(count)]
     else:
         kind = rng.randrange(7)

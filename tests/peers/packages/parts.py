@@ -264,8 +264,10 @@ def _safetensors():
             path = os.path.join(folder, "model.safetensors")
             save_file(module.state_dict(), path)
             module.load_state_dict(load_file(path))
-        again = load(save({"x": module[0].weight.detach(), "n": integers(5, 3)}))
-        return (module(numbers) ** 2).mean() + again["x"].sum() + again["n"].sum()
+        whole = integers(5, 3)
+        types = ("int64", "int16", "int8", "uint16", "uint32", "uint64")
+        again = load(save({"x": module[0].weight.detach(), **{name: whole.to(getattr(torch, name)) for name in types}}))
+        return (module(numbers) ** 2).mean() + again["x"].sum() + sum(again[name].sum() for name in types)
     return _perceptron(), loss
 
 
