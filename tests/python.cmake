@@ -57,6 +57,7 @@ set(MT_PYTHON_TESTS
     profiler/test_profile_threads
     profiler/test_profiler_modules
     profiler/test_record_function
+    profiler/test_report_page
     profiler/test_schedule_goldens
     profiler/test_schedule_python
     profiler/test_stacks

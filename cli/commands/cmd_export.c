@@ -259,9 +259,10 @@ static int run(const cli_call *call)
     if (code != CLI_OK) {
         return code;
     }
-    /* torch's stacks are those of its event list, which is folded. */
-    mtprof_model *model = j.format == MTPROF_EXPORT_STACKS ? cli_open_trace(call, j.trace)
-                                                           : cli_open_trace_whole(call, j.trace);
+    /* torch's stacks are those of its event list, which is folded; a report has its rows. */
+    bool folded = j.format == MTPROF_EXPORT_STACKS || j.format == MTPROF_EXPORT_REPORT;
+    mtprof_model *model =
+        folded ? cli_open_trace(call, j.trace) : cli_open_trace_whole(call, j.trace);
     if (model == NULL) {
         return CLI_FAILED;
     }
@@ -288,7 +289,7 @@ const cli_command cli_cmd_export = {
         "Formats: chrome (kineto's JSON: chrome://tracing, Perfetto, TensorBoard), perfetto "
         "(.pftrace), stacks (torch's export_stacks), folded (flame graphs), speedscope, memory, "
         "memory_raw and memory_html (memory by category over time), csv (a line per event), "
-        "execution (Chakra execution trace), pprof (Go's pprof, speedscope, Pyroscope), averages (the rows of the report as a Chrome "
+        "execution (Chakra execution trace), pprof (Go's pprof, speedscope, Pyroscope), report (one page: where the time went and why), averages (the rows of the report as a Chrome "
         "trace).\n"
         "\n"
         "Without FORMAT the ending of the output tells it. The file appears when it is complete: "

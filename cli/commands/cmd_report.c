@@ -10,6 +10,7 @@
 #include "cli/units.h"
 
 #include <mtprof/averages.h>
+#include <mtprof/export.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -40,6 +41,7 @@ typedef struct report_settings {
     int64_t limit; /* 0: the form's default */
     int format, time_unit;
     int64_t width;
+    const char *html;
 } report_settings;
 
 #define AT(member) offsetof(report_settings, member)
@@ -134,6 +136,13 @@ static const cli_option options[] = {
      .type = CLI_FLAG,
      .help = "all columns, names in full",
      .offset = AT(wide)},
+    {.name = "html",
+     .type = CLI_FILE,
+     .value = "FILE",
+     .help =
+         "write a page that tells where the time went and why, with charts, instead of a table; "
+         "it is about the whole trace",
+     .offset = AT(html)},
 };
 
 /* ---- a table on its way to the terminal ------------------------------------------------------ */
@@ -285,9 +294,33 @@ static int report(const cli_call *call, mtprof_model *model, const char *path)
     return status == MTPROF_OK || code != CLI_OK ? code : cli_library_error(path, status);
 }
 
+static int write_page(const cli_call *call, mtprof_model *model, const char *path)
+{
+    const report_settings *s = call->settings;
+    mtprof_export_report made = {.struct_size = sizeof made};
+    const mtprof_export_options o = {
+        .struct_size = sizeof o, .progress = cli_progress_step, .report = &made};
+    mtprof_status status = mtprof_export(model, MTPROF_EXPORT_REPORT, s->html, &o);
+    cli_progress_end();
+    if (status != MTPROF_OK) {
+        bool reading = status == MTPROF_EFORMAT || status == MTPROF_ENOTSUP;
+        return cli_library_error(reading ? path : s->html, status);
+    }
+    if (!s->common.quiet) {
+        printf("%s: %s event%s, %s; open it in a browser\n", s->html, cli_count(made.events).text,
+               cli_plural(made.events), cli_bytes((double)made.bytes_written).text);
+    }
+    return CLI_OK;
+}
+
 static int run(const cli_call *call)
 {
-    return cli_look_at_trace(call, report);
+    const report_settings *s = call->settings;
+    if (s->html != NULL && is_filtered(s)) {
+        cli_error("report: --html is about the whole trace: filters do not apply");
+        return CLI_MISUSE;
+    }
+    return cli_look_at_trace(call, s->html != NULL ? write_page : report);
 }
 
 const cli_command cli_cmd_report = {

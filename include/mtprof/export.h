@@ -36,7 +36,8 @@ enum mtprof_export_format {
     MTPROF_EXPORT_CSV = 8,         /**< a line per event */
     MTPROF_EXPORT_EXECUTION = 9,   /**< execution trace (Chakra) */
     MTPROF_EXPORT_PPROF = 10,      /**< pprof's profile: events, host time, device time, bytes */
-    MTPROF_EXPORT_COUNT = 11
+    MTPROF_EXPORT_REPORT = 11,     /**< one page: where the time went and why (explain.h) */
+    MTPROF_EXPORT_COUNT = 12
 };
 
 enum mtprof_flavor {

@@ -416,6 +416,10 @@ class _KinetoProfile(_mtprof.Profile):
         """Writes the trace in any format of `mtprof export`: "perfetto", "speedscope", "folded", "pprof", "csv" …"""
         return self._results(f"exporting {format}", fresh=self._metadata_added).export(format, path, **options)
 
+    def export_report(self, path):
+        """Writes one HTML page that tells where the time went and why; it needs no network."""
+        self.export("report", path)
+
     def save(self, path):
         """Writes the trace as a .mtt file, for mtprof.load() and the mtprof command."""
         self._save(path)

@@ -338,6 +338,10 @@ class Results:
         """Writes a file in any format of libmtprof ("chrome", "perfetto", "speedscope", "csv" …)."""
         return self._latest().export(format, path, **options)
 
+    def export_report(self, path: _Path) -> None:
+        """One HTML page that tells where the time went and why; it needs no network."""
+        self.export("report", path)
+
     def export_chrome_trace(self, path: _Path, flavor: str | None = None,
                             progress: _Progress | None = None) -> None:
         """kineto's JSON, gzipped where the path ends in .gz."""

@@ -92,9 +92,16 @@ set(MTPROF_SOURCES
     src/mtprof/export/perfetto/export_perfetto_args.c
     src/mtprof/export/perfetto/export_perfetto_lane.c
     src/mtprof/export/export_pprof.c
+    src/mtprof/export/html_text.c
     src/mtprof/export/path_tree.c
     src/mtprof/export/process_name.c
     src/mtprof/export/protobuf.c
+    src/mtprof/export/report/export_report.c
+    src/mtprof/export/report/report_data.c
+    src/mtprof/export/report/report_flame.c
+    src/mtprof/export/report/report_memory.c
+    src/mtprof/export/report/report_page.c
+    src/mtprof/export/report/report_timeline.c
     src/mtprof/export/task_scan.c
     src/mtprof/export/text/export_csv.c
     src/mtprof/export/text/export_execution.c

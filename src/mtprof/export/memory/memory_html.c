@@ -13,6 +13,7 @@
 #include "base/fail.h"
 #include "base/saturate.h"
 #include "mtprof/export/export_impl.h"
+#include "mtprof/export/html_text.h"
 #include "mtprof/export/memory/memory_peak.h"
 
 #include <stdio.h>
@@ -147,47 +148,10 @@ static label moment_label(const page *p, int64_t time_ns)
     return made;
 }
 
-static void write_escaped(mtb_writer *writer, const char *text)
-{
-    for (; *text != '\0'; text++) {
-        switch (*text) {
-        case '<': mtb_write_literal(writer, "&lt;"); break;
-        case '>': mtb_write_literal(writer, "&gt;"); break;
-        case '&': mtb_write_literal(writer, "&amp;"); break;
-        case '"': mtb_write_literal(writer, "&quot;"); break;
-        default: mtb_write(writer, text, 1); break;
-        }
-    }
-}
-
-/* A string of JavaScript: JSON, in which no "<" can end the script. */
-static void write_script_string(mtb_writer *writer, const char *text)
-{
-    mtb_write_literal(writer, "\"");
-    while (*text != '\0') {
-        size_t plain = strcspn(text, "<");
-        mtb_write_json_inner(writer, text, plain);
-        text += plain;
-        if (*text == '<') {
-            mtb_write_literal(writer, "\\u003c");
-            text++;
-        }
-    }
-    mtb_write_literal(writer, "\"");
-}
-
-static void write_lines(mtb_writer *writer, const char *const *lines)
-{
-    for (; *lines != NULL; lines++) {
-        mtb_write_text(writer, *lines);
-        mtb_write_literal(writer, "\n");
-    }
-}
-
 static void write_title(const page *p)
 {
     mtb_write_literal(p->writer, "Memory timeline of ");
-    write_escaped(p->writer, p->timeline->device_name);
+    mtprof__write_html(p->writer, p->timeline->device_name, strlen(p->timeline->device_name));
     mtb_write_format(p->writer, ", process %llu", (unsigned long long)p->timeline->job->info.pid);
 }
 
@@ -267,7 +231,7 @@ static void write_data(const page *p)
     mtb_write_literal(w, "<script>\n\"use strict\";\nconst DATA = {labels: [");
     for (int i = 0; i < CATEGORIES; i++) {
         mtb_write_text(w, i == 0 ? "" : ", ");
-        write_script_string(w, mtprof__memory_labels[i]);
+        mtprof__write_script_string(w, mtprof__memory_labels[i], strlen(mtprof__memory_labels[i]));
     }
     mtb_write_format(w, "],\nwhole: %s, states: %llu, stride: %llu",
                      p->n_rows <= ROWS_WHOLE ? "true" : "false", (unsigned long long)p->n_rows,
@@ -278,7 +242,7 @@ static void write_data(const page *p)
     for (size_t i = 0; i < p->n_steps; i++) {
         mtb_write_format(w, "%s[%lld, ", i == 0 ? "" : ", ",
                          (long long)mtb_sub_sat(p->steps[i].time_ns, p->start_ns));
-        write_script_string(w, p->steps[i].name);
+        mtprof__write_script_string(w, p->steps[i].name, strlen(p->steps[i].name));
         mtb_write_literal(w, "]");
     }
     mtb_write_literal(w, "],\nrows: [");
@@ -292,7 +256,7 @@ static void write_data(const page *p)
         }
     }
     mtb_write_literal(w, "]};\n");
-    write_lines(w, mtprof__memory_page_script);
+    mtprof__write_lines(w, mtprof__memory_page_script);
     mtb_write_literal(w, "</script>\n");
 }
 
@@ -317,13 +281,13 @@ static void write_page(const page *p)
                       "<title>");
     write_title(p);
     mtb_write_literal(w, "</title>\n<style>\n");
-    write_lines(w, mtprof__memory_page_style);
+    mtprof__write_lines(w, mtprof__memory_page_style);
     mtb_write_literal(w, "</style>\n</head>\n<body>\n<h1>");
     write_title(p);
     mtb_write_literal(w, "</h1>\n");
     write_summary(p);
     write_damage(p);
-    write_lines(w, mtprof__memory_page_chart);
+    mtprof__write_lines(w, mtprof__memory_page_chart);
     write_table(p);
     write_data(p);
     mtb_write_literal(w, "</body>\n</html>\n");

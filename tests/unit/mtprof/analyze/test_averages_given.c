@@ -204,7 +204,7 @@ TEST(no_rows_are_an_empty_table_and_trace)
     REQUIRE(stream != NULL);
     char text[64] = "";
     CHECK(fgets(text, sizeof text, stream) != NULL);
-    CHECK_EQ_STR(text, "{\"traceEvents\": []}\n");
+    CHECK_EQ_STR(text, "{\"traceEvents\":[]}\n");
     fclose(stream);
     unlink(path);
     mtprof_averages_free(averages);
