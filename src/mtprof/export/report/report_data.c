@@ -205,15 +205,18 @@ int mtprof__report_steps(mtprof__report *r)
     uint32_t kept = n < MTPROF__REPORT_STEPS ? n : MTPROF__REPORT_STEPS;
     step_item *items = mtb_calloc((size_t)n + 1, sizeof *items);
     uint32_t *places = mtb_calloc(MTPROF__REPORT_STEPS, sizeof *places);
-    int status = items != NULL && places != NULL
-                     ? choose_steps(r, items, n, places, kept)
-                     : mtb_fail(MTPROF_ENOMEM, "export report: no memory for %u steps", n);
-    r->job->report.left_out += n - kept;
-    mtb_write_literal(writer, "\"steps\": [");
-    for (uint32_t i = 0; i < kept && status == MTPROF_OK; i++) {
-        status = write_step(r, places[i], i == 0);
+    int status = MTPROF_OK;
+    if (items == NULL || places == NULL) {
+        status = mtb_fail(MTPROF_ENOMEM, "export report: no memory for %u steps", n);
+    } else {
+        status = choose_steps(r, items, n, places, kept);
+        mtb_write_literal(writer, "\"steps\": [");
+        for (uint32_t i = 0; i < kept && status == MTPROF_OK; i++) {
+            status = write_step(r, places[i], i == 0);
+        }
+        mtb_write_literal(writer, "],\n");
     }
-    mtb_write_literal(writer, "],\n");
+    r->job->report.left_out += n - kept;
     mtb_free(items);
     mtb_free(places);
     return status;

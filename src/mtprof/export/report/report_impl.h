@@ -46,8 +46,8 @@ void mtprof__report_name(const mtprof__report *r, mtprof_text text);
 /* The same without the quotes. */
 void mtprof__report_name_inner(const mtprof__report *r, mtprof_text text);
 
-/* Each writes members of DATA, which is JSON: `"name": value,`. They fail as the part of the library that they
- * ask. */
+/* Each writes members of DATA, which is JSON: `"name": value,`. They fail as the part of the
+ * library that they ask. */
 int mtprof__report_facts(mtprof__report *r);
 int mtprof__report_findings(mtprof__report *r);
 int mtprof__report_steps(mtprof__report *r);
