@@ -11,6 +11,7 @@ import warnings
 import mindtorch_v2 as torch
 
 from . import _reduction
+from ._bags import *  # noqa: F403
 from ._images import *  # noqa: F403
 from ._losses import *  # noqa: F403
 from .._C import ops
@@ -301,6 +302,21 @@ def leaky_relu(input, negative_slope=0.01, inplace=False):
     if inplace:
         return ops.leaky_relu_(input, negative_slope)
     return ops.leaky_relu(input, negative_slope)
+
+
+def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
+    """x where positive, elsewhere x times a slope between lower and upper: random in training, else their mean."""
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    if not training:
+        return leaky_relu(input, (lower + upper) / 2, inplace)
+    slopes = torch.empty_like(input).uniform_(lower, upper).masked_fill_(input > 0, 1)
+    return input.mul_(slopes) if inplace else input * slopes
+
+
+def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False):
+    """rrelu() in place."""
+    return rrelu(input, lower, upper, training, inplace=True)
 
 
 def elu(input, alpha=1.0, inplace=False):

@@ -97,6 +97,39 @@ def norms_of_halves(t):
     return found
 
 
+@case
+def bags(t):
+    F, torch, found = t.F, t.torch, []
+    index, table = torch.tensor([1, 2, 4, 1, 0, 3]), t.x(5, 3)
+    starts, share = torch.tensor([0, 2, 2, 5]), t.x(6)
+    for mode in ("sum", "mean", "max"):
+        found += [F.embedding_bag(index, table, starts, mode=mode),
+                  F.embedding_bag(index, table, starts, mode=mode, padding_idx=-4),
+                  F.embedding_bag(index, table, torch.tensor([0, 2, 2, 6]), mode=mode, include_last_offset=True),
+                  F.embedding_bag(index.reshape(2, 3), table, mode=mode)]
+    found.append(F.embedding_bag(index, table, starts, mode="sum", per_sample_weights=share))
+    found.append(t.nn.EmbeddingBag.from_pretrained(table.detach(), mode="max", padding_idx=1)(index, starts))
+    found.append(F.rrelu(t.x(3, 4), 0.1, 0.4))
+    found.append(F.rrelu(t.x(3, 4), 0.3, 0.3, training=True))
+    return t.backward(tuple(found))
+
+
+@case
+def bag_errors(t):
+    F, torch = t.F, t.torch
+    index, table, starts = torch.tensor([1, 2, 4, 1]), torch.zeros(5, 3), torch.tensor([0, 2])
+    calls = [
+        lambda: F.embedding_bag(index, table), lambda: F.embedding_bag(index.view(2, 2), table, starts),
+        lambda: F.embedding_bag(index, table, starts, mode="x"), lambda: F.embedding_bag(torch.tensor(1), table),
+        lambda: F.embedding_bag(index, table, starts, mode="max", per_sample_weights=torch.ones(4)),
+        lambda: F.embedding_bag(index, table, torch.tensor([0, 5])),
+        lambda: F.embedding_bag(index, table, starts, mode="sum", per_sample_weights=torch.ones(3)),
+        lambda: F.embedding_bag(index, table, torch.tensor([[0]])),
+        lambda: F.embedding_bag(index, table, starts, padding_idx=9)]
+    return [raised(call) for call in calls] + [repr(t.nn.EmbeddingBag(5, 3)), repr(t.nn.RReLU(0.2, 0.3, True)),
+                                               repr(t.nn.EmbeddingBag(5, 3, mode="sum", padding_idx=2))]
+
+
 LOSSES = {
     "CosineEmbeddingLoss(0.2)": lambda t: (t.x(4, 3), t.x(4, 3), t.torch.tensor([1, -1, 1, -1])),
     "HingeEmbeddingLoss(0.7)": lambda t: (t.x(2, 3), t.torch.tensor([[1, -1, 1], [-1, -1, 1]])),

@@ -567,5 +567,30 @@ class Attention(Compared):
             F.scaled_dot_product_attention(*[torch.zeros(1, h, 2, 2) for h in (3, 2, 2)], enable_gqa=True)
 
 
+class Bags(unittest.TestCase):
+    """tests/peers/nn/torch_more.py compares them with torch's."""
+
+    def test_modes(self):
+        table = torch.arange(15.0).reshape(5, 3).requires_grad_()
+        index, starts = torch.tensor([1, 2, 4]), torch.tensor([0, 2, 2])
+        bag = torch.nn.functional.embedding_bag
+        self.assertEqual(bag(index, table, starts, mode="sum").tolist(), [[9, 11, 13], [0, 0, 0], [12, 13, 14]])
+        self.assertEqual(bag(index, table, starts).tolist(), [[4.5, 5.5, 6.5], [0, 0, 0], [12, 13, 14]])
+        self.assertEqual(bag(index, table, starts, mode="max").tolist(), [[6, 7, 8], [0, 0, 0], [12, 13, 14]])
+        self.assertEqual(bag(index, table, starts, padding_idx=1).tolist(), [[6, 7, 8], [0, 0, 0], [12, 13, 14]])
+        bag(index, table, starts, mode="sum", per_sample_weights=torch.tensor([1.0, 2.0, 3.0])).sum().backward()
+        self.assertEqual(table.grad[:, 0].tolist(), [0, 1, 2, 0, 3])
+        with self.assertRaisesRegex(NotImplementedError, "max_norm=1.0"):
+            torch.nn.EmbeddingBag(5, 3, max_norm=1.0)
+
+    def test_rrelu(self):
+        x = torch.tensor([-1.0, -2.0, 3.0])
+        module = torch.nn.RReLU(0.2, 0.4)
+        made = module(x) / x
+        self.assertTrue(bool(((made[:2] >= 0.2) & (made[:2] <= 0.4)).all()), made)
+        self.assertEqual(float(made[2]), 1.0)
+        self.assertTrue(torch.allclose(module.eval()(x), torch.tensor([-0.3, -0.6, 3.0])))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -33,15 +33,15 @@ from .pooling_more import *  # noqa: F403
 from .pooling_more import __all__ as _pooling_more
 from .rnn import *  # noqa: F403
 from .rnn import __all__ as _rnn
-from .sparse import Embedding
+from .sparse import Embedding, EmbeddingBag
 from .transformer import *  # noqa: F403
 from .transformer import __all__ as _transformer
 from .upsampling import *  # noqa: F403
 from .upsampling import __all__ as _upsampling
 
 __all__ = [
-    "Bilinear", "Embedding", "Flatten", "GroupNorm", "Identity", "LayerNorm", "Linear", "Module", "ModuleDict",
-    "ModuleList", "MultiheadAttention", "ParameterDict", "ParameterList", "RMSNorm", "Sequential", "Unflatten",
+    "Bilinear", "Embedding", "EmbeddingBag", "Flatten", "GroupNorm", "Identity", "LayerNorm", "Linear", "Module",
+    "ModuleDict", "ModuleList", "MultiheadAttention", "ParameterDict", "ParameterList", "RMSNorm", "Sequential", "Unflatten",
     *_activation, *_batchnorm, *_conv, *_dropout, *_instancenorm, *_lazy, *_loss, *_margin_loss, *_misc,
     *_padding, *_pooling, *_pooling_more, *_rnn, *_transformer, *_upsampling,
 ]  # fmt: skip
