@@ -61,8 +61,8 @@ from .autograd.grad_mode import is_inference_mode_enabled  # noqa: E402
 
 _PACKAGES = frozenset("""
     _dynamo accelerator amp autograd backends compiler cpu cuda distributed distributions func fx hub jit library
-    linalg mps nn npu onnx optim overrides profiler random return_types serialization storage testing types utils
-    version xpu
+    linalg mps nn npu onnx optim overrides profiler random return_types serialization special storage testing types
+    utils version xpu
 """.split())
 
 # Names that live in a package which is imported only for them.

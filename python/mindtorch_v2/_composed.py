@@ -150,14 +150,6 @@ def _real(input):
     return input if input.is_floating_point() else input.to(_C.get_default_dtype())
 
 
-def logit(input, eps=None):
-    """log(x / (1 - x))."""
-    input = _real(input)
-    if eps is not None:
-        input = _ops.clamp(input, eps, 1 - eps)
-    return _ops.log(input / (1 - input))
-
-
 def deg2rad(input):
     """Degrees as radians."""
     return _real(input) * (math.pi / 180)
@@ -264,25 +256,6 @@ def _as_subclass(self, cls):
     return Tensor._make_subclass(cls, self)
 
 
-def erfinv(input):
-    """The inverse of erf."""
-    x = input.to(_C.get_default_dtype()) if not input.is_floating_point() else input
-    wide = x.detach().to(_C.float64)
-    # Winitzki's formula is right to 2e-3; each step of Newton's method doubles the digits.
-    log = _ops.log(1 - wide * wide)
-    half = 2 / (math.pi * 0.147) + log / 2
-    root = _ops.sqrt(_ops.sqrt(half * half - log / 0.147) - half) * _ops.sign(wide)
-    for _ in range(4):
-        step = (_ops.erf(root) - wide) * (math.sqrt(math.pi) / 2) * _ops.exp(root * root)
-        root = root - _ops.where(_ops.isfinite(step), step, _ops.zeros_like(step))
-    root = _ops.where(_ops.abs(wide) == 1, wide * math.inf, root)
-    root = root.to(x.dtype)
-    if x.requires_grad and _C.is_grad_enabled():
-        slope = (math.sqrt(math.pi) / 2) * _ops.exp(root * root)
-        return root + slope * (x - x.detach())
-    return root
-
-
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """The p-norm of each row's difference from each row of the other."""
     for name, x in (("X1", x1), ("X2", x2)):
@@ -307,13 +280,12 @@ def lu(input, pivot=True, get_infos=False):
 
 
 FUNCTIONS = {function.__name__: function for function in (
-    erfinv, cdist, unique, unique_consecutive, isin, _assert_async, take, take_along_dim, tensor_split, diff,
-    tril_indices, triu_indices, randint_like, logit, deg2rad, rad2deg, vdot,
+    cdist, unique, unique_consecutive, isin, _assert_async, take, take_along_dim, tensor_split, diff,
+    tril_indices, triu_indices, randint_like, deg2rad, rad2deg, vdot,
     kron, fill, lu)}
 METHODS = {name: FUNCTIONS[name] for name in """
-    unique unique_consecutive take take_along_dim tensor_split diff logit deg2rad rad2deg vdot kron lu
+    unique unique_consecutive take take_along_dim tensor_split diff deg2rad rad2deg vdot kron lu
 """.split()}
 METHODS.update({f"{name}_": _in_place(name) for name in _IN_PLACE})
 METHODS.update({f"{name}_": _running_in_place(name) for name in ("cumsum", "cumprod")})
-METHODS.update({"erfinv": erfinv, "erfinv_": lambda self: write_back(self, erfinv(self))})
 METHODS.update({"fill_diagonal_": _fill_diagonal_, "get_device": _get_device, "as_subclass": _as_subclass})

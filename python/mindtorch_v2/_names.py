@@ -20,7 +20,7 @@ _NN = frozenset("""
 
 # Methods of Tensor alone.
 _METHODS_ONLY = frozenset("""
-    atan2_ copysign_ digamma_ erfinv_ fmod_ hypot_ lgamma_
+    atan2_ copysign_ digamma_ erfinv_ fmod_ hypot_ igamma_ igammac_ lgamma_
     absolute_ divide_ multiply_ subtract_ true_divide_ add_ addcdiv_ addcmul_
     bernoulli_ bitwise_and_
     bitwise_not_ bitwise_or_ bitwise_xor_ contiguous copy_ div_ expand expand_as exponential_
@@ -43,8 +43,8 @@ _FUNCTIONS_ONLY = frozenset("""
     bucketize searchsorted
 """.split())
 
-# Rows of torch.linalg and of optimizers.
-_ELSEWHERE = ("_fused_", "linalg_", "_linalg_", "_lu_")
+# Rows of torch.linalg, torch.special and of optimizers.
+_ELSEWHERE = ("_fused_", "linalg_", "_linalg_", "_lu_", "special_")
 
 
 def is_function(name):

@@ -91,6 +91,7 @@ set(MINDTORCH_SOURCES
     src/mindtorch/ops/order/op_unique.c
     src/mindtorch/ops/pointwise/op_binary.c
     src/mindtorch/ops/pointwise/op_equal.c
+    src/mindtorch/ops/pointwise/op_special.c
     src/mindtorch/ops/pointwise/op_ternary.c
     src/mindtorch/ops/pointwise/op_unary.c
     src/mindtorch/ops/pointwise/pointwise_plan.c

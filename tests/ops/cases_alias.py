@@ -21,12 +21,13 @@ NAMES = {
     "moveaxis": "movedim", "ger": "outer", "broadcast_to": "expand", "argwhere": "nonzero",
 }
 UNDERIVED = ("gt", "ge", "lt", "le", "ne", "bitwise_and", "bitwise_or", "bitwise_xor", "trunc", "nonzero")
+POINTWISE = ("cases_pointwise", "cases_gamma", "cases_special")
 MODULES = (cases_index, cases_matrix, cases_pointwise, cases_view)  # where those rows have their cases
 
 
-def same_as(alias, row):
+def same_as(alias, row, modules=MODULES):
     target = REGISTRY[row]
-    assert target.module in {module.__name__ for module in MODULES}, (row, target.module)
+    assert target.module in {module.__name__ for module in modules}, (row, target.module)
 
     def function(g):
         g.op = row
@@ -37,7 +38,7 @@ def same_as(alias, row):
             if isinstance(case, Case) and first is None:
                 first = case
             yield case
-        if first is not None and target.module == "cases_pointwise":  # whose rows get these made
+        if first is not None and target.module in POINTWISE:  # whose rows get these made
             for shape in ((0, 3), ()):
                 yield dataclasses.replace(first, args=map_arrays(first.args, lambda a: np.resize(a, shape)),
                                           double=False)

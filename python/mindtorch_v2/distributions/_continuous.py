@@ -145,6 +145,10 @@ class Gamma(_Elementwise, ExponentialFamily):
         a, b = self.concentration, self.rate
         return torch.xlogy(a, b) + torch.xlogy(a - 1, value) - b * value - torch.lgamma(a)
 
+    def cdf(self, value):
+        self._checked(value)
+        return torch.special.gammainc(self.concentration, self.rate * value)
+
     def entropy(self):
         a = self.concentration
         return a - self.rate.log() + torch.lgamma(a) + (1.0 - a) * torch.digamma(a)

@@ -23,6 +23,7 @@ class Values(unittest.TestCase):
         half_log_tau = 0.5 * math.log(2 * math.pi)
         self.near(D.Normal(t(0.0), t(2.0)).log_prob(t(2.0)), -0.5 - math.log(2) - half_log_tau)
         self.near(D.Gamma(t(3.0), t(2.0)).log_prob(t(1.0)), math.log(8) - 2 - math.lgamma(3))
+        self.near(D.Gamma(t(3.0), t(2.0)).cdf(t(1.0)), 1 - 5 * math.exp(-2))
         self.near(D.Beta(t(2.0), t(3.0)).log_prob(t(0.5)), math.log(12 * 0.5 * 0.25))
         self.near(D.StudentT(t(1.0)).log_prob(t(1.0)), -math.log(2 * math.pi))
         self.near(D.Poisson(t(2.0)).log_prob(t(3.0)), 3 * math.log(2) - 2 - math.log(6))

@@ -5,7 +5,7 @@
  */
 #include "kernels/isa/pointwise/compare_loops.h"
 #include "kernels/isa/pointwise/loop_body.h"
-#include "kernels/number/gamma.h"
+#include "kernels/number/special.h"
 #include "kernels/number/vector_math.h"
 
 /* X(code, type, expression). C(number) is the number in the type. */
@@ -23,23 +23,27 @@
     X(TANH_BACKWARD, T, x *(C(1.0) - y * y))                          \
     X(THRESHOLD_BACKWARD, T, y <= s1 ? C(0.0) : x)
 
-#define DEAR(X, T, C, F)                                        \
-    X(TRUNC_DIV, T, F(trunc)(x / y))                            \
-    X(FLOOR_DIV, T, floor_div_##T(x, y))                        \
-    X(REMAINDER, T, remainder_##T(x, y))                        \
-    X(FMOD, T, F(fmod)(x, y))                                   \
-    X(POW, T, pow_##T(x, y))                                    \
-    X(ATAN2, T, F(atan2)(x, y))                                 \
-    X(GELU_BACKWARD, T, x *gelu_slope_##T(y))                   \
-    X(GELU_TANH_BACKWARD, T, x *gelu_tanh_slope_##T(y))         \
-    X(SILU_BACKWARD, T, x *silu_slope_##T(y))                   \
-    X(HYPOT, T, hypot_##T(x, y))                                \
-    X(COPYSIGN, T, F(copysign)(x, y))                           \
-    X(LOGADDEXP, T, logaddexp_##T(x, y))                        \
-    X(LOGADDEXP2, T, logaddexp2_##T(x, y))                      \
-    X(NEXTAFTER, T, F(nextafter)(x, y))                         \
-    X(XLOGY, T, x == C(0.0) && y == y ? C(0.0) : x * F(log)(y)) \
-    X(GAMMA_SAMPLE_SLOPE, T, (T)mt__gamma_sample_slope((double)x, (double)y))
+#define DEAR(X, T, C, F)                                                      \
+    X(TRUNC_DIV, T, F(trunc)(x / y))                                          \
+    X(FLOOR_DIV, T, floor_div_##T(x, y))                                      \
+    X(REMAINDER, T, remainder_##T(x, y))                                      \
+    X(FMOD, T, F(fmod)(x, y))                                                 \
+    X(POW, T, pow_##T(x, y))                                                  \
+    X(ATAN2, T, F(atan2)(x, y))                                               \
+    X(GELU_BACKWARD, T, x *gelu_slope_##T(y))                                 \
+    X(GELU_TANH_BACKWARD, T, x *gelu_tanh_slope_##T(y))                       \
+    X(SILU_BACKWARD, T, x *silu_slope_##T(y))                                 \
+    X(HYPOT, T, hypot_##T(x, y))                                              \
+    X(COPYSIGN, T, F(copysign)(x, y))                                         \
+    X(LOGADDEXP, T, logaddexp_##T(x, y))                                      \
+    X(LOGADDEXP2, T, logaddexp2_##T(x, y))                                    \
+    X(NEXTAFTER, T, F(nextafter)(x, y))                                       \
+    X(XLOGY, T, x == C(0.0) && y == y ? C(0.0) : x * F(log)(y))               \
+    X(GAMMA_SAMPLE_SLOPE, T, (T)mt__gamma_sample_slope((double)x, (double)y)) \
+    X(GAMMAINC, T, (T)mt__gamma_share((double)x, (double)y, false))           \
+    X(GAMMAINCC, T, (T)mt__gamma_share((double)x, (double)y, true))           \
+    X(ZETA, T, (T)mt__hurwitz_zeta((double)x, (double)y))                     \
+    X(XLOG1PY, T, x == C(0.0) && y == y ? C(0.0) : x * F(log1p)(y))
 
 #define pow_float        mt__pow_f32
 #define pow_double       pow

@@ -4,7 +4,8 @@
  * range come from libm, a block at a time.
  */
 #include "kernels/isa/pointwise/loop_body.h"
-#include "kernels/number/gamma.h"
+#include "kernels/number/bessel.h"
+#include "kernels/number/special.h"
 #include "kernels/number/vector_math.h"
 
 /* X(code, expression): float to float */
@@ -54,6 +55,26 @@
     X(DIGAMMA, (float)mt__digamma((double)x))                                                    \
     X(POLYGAMMA, (float)mt__polygamma((double)s0, (double)x))                                    \
     X(ERFINV, (float)mt__erfinv((double)x))                                                      \
+    X(ERFCX, (float)mt__erfcx((double)x))                                                        \
+    X(LOG_NDTR, (float)mt__log_ndtr((double)x))                                                  \
+    X(NDTRI, (float)mt__ndtri((double)x))                                                        \
+    X(ENTR, (float)mt__entr((double)x))                                                          \
+    X(I0, (float)mt__i0((double)x))                                                              \
+    X(I0E, (float)mt__i0e((double)x))                                                            \
+    X(I1, (float)mt__i1((double)x))                                                              \
+    X(I1E, (float)mt__i1e((double)x))                                                            \
+    X(K0, (float)mt__k0((double)x))                                                              \
+    X(K0E, (float)mt__k0e((double)x))                                                            \
+    X(K1, (float)mt__k1((double)x))                                                              \
+    X(K1E, (float)mt__k1e((double)x))                                                            \
+    X(J0, (float)j0((double)x))                                                                  \
+    X(J1, (float)j1((double)x))                                                                  \
+    X(Y0, (float)mt__y0((double)x))                                                              \
+    X(Y1, (float)mt__y1((double)x))                                                              \
+    X(SPHERICAL_J0, (float)mt__spherical_j0((double)x))                                          \
+    X(MANTISSA, (float)mt__mantissa((double)x))                                                  \
+    X(EXPONENT, (float)mt__exponent((double)x))                                                  \
+    X(LOGIT, (float)mt__logit((double)x, (double)s0))                                            \
     X(LOG_SIGMOID, (x < 0.0F ? x : 0.0F) - mt__log1p_unit_f32(mt__exp_f32(-fabsf(x))))
 
 /* X(code, expression): float to bool */

@@ -3,7 +3,8 @@
  * One input, double. Where vector_math.h has no function, libm is called for each element.
  */
 #include "kernels/isa/pointwise/loop_body.h"
-#include "kernels/number/gamma.h"
+#include "kernels/number/bessel.h"
+#include "kernels/number/special.h"
 #include "kernels/number/vector_math.h"
 
 /* X(code, expression): double to double */
@@ -57,6 +58,26 @@
     X(DIGAMMA, mt__digamma(x))                                                            \
     X(POLYGAMMA, mt__polygamma(s0, x))                                                    \
     X(ERFINV, mt__erfinv(x))                                                              \
+    X(ERFCX, mt__erfcx(x))                                                                \
+    X(LOG_NDTR, mt__log_ndtr(x))                                                          \
+    X(NDTRI, mt__ndtri(x))                                                                \
+    X(ENTR, mt__entr(x))                                                                  \
+    X(I0, mt__i0(x))                                                                      \
+    X(I0E, mt__i0e(x))                                                                    \
+    X(I1, mt__i1(x))                                                                      \
+    X(I1E, mt__i1e(x))                                                                    \
+    X(K0, mt__k0(x))                                                                      \
+    X(K0E, mt__k0e(x))                                                                    \
+    X(K1, mt__k1(x))                                                                      \
+    X(K1E, mt__k1e(x))                                                                    \
+    X(J0, j0(x))                                                                          \
+    X(J1, j1(x))                                                                          \
+    X(Y0, mt__y0(x))                                                                      \
+    X(Y1, mt__y1(x))                                                                      \
+    X(SPHERICAL_J0, mt__spherical_j0(x))                                                  \
+    X(MANTISSA, mt__mantissa(x))                                                          \
+    X(EXPONENT, mt__exponent(x))                                                          \
+    X(LOGIT, mt__logit(x, s0))                                                            \
     X(LOG_SIGMOID, (x < 0.0 ? x : 0.0) - mt__log1p_unit_f64(mt__exp_f64(-fabs(x))))
 
 /* X(code, expression): double to bool */

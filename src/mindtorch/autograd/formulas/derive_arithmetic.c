@@ -99,3 +99,71 @@ int mt__pow_backward(mt__backward *b)
     }
     return mt__wants(b, 1) ? pow_exponent_backward(b) : MT_OK;
 }
+
+/* ---- special functions ----------------------------------------------------------------------- */
+
+/* grad / (x (1 - x)); 0 outside [eps, 1 - eps], NaN outside [0, 1] without an eps. */
+int mt__logit_backward(mt__backward *b)
+{
+    mt_tensor *x = mt__bw_arg(b, 0);
+    bool bounded = b->args[1].kind != MT_KIND_NONE;
+    double low = bounded ? mt__scalar_real(&b->args[1]) : 0.0;
+    MT_TRY(mt_rsub_scalar(x, mt_int(1), MT_STEP(b)));
+    MT_TRY(mt_mul(x, mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_div(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
+    mt_tensor *slope = mt__bw_last(b);
+    MT_TRY(mt_lt_scalar(x, mt_real(low), MT_STEP(b)));
+    mt_tensor *below = mt__bw_last(b);
+    MT_TRY(mt_gt_scalar(x, mt_real(1.0 - low), MT_STEP(b)));
+    MT_TRY(mt_logical_or(below, mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_masked_fill_scalar(slope, mt__bw_last(b), mt_real(bounded ? 0.0 : (double)NAN),
+                                 MT_STEP(b)));
+    return mt__bw_give_last(b, 0);
+}
+
+static MT_COLD int refuse_derivative(const char *of)
+{
+    return mtb_fail(MT_ENOTSUP, "the derivative for '%s' is not implemented.", of);
+}
+
+/* The density of the gamma distribution at other: x^(a - 1) e^-x / gamma(a). */
+static int gamma_share_backward(mt__backward *b, const char *of, double sign)
+{
+    mt_tensor *a = mt__bw_arg(b, 0);
+    mt_tensor *x = mt__bw_arg(b, 1);
+    if (mt__wants(b, 0)) {
+        return refuse_derivative(of);
+    }
+    MT_TRY(mt_sub_scalar(a, mt_int(1), MT_STEP(b)));
+    mt_tensor *power = mt__bw_last(b);
+    MT_TRY(mt_log(x, MT_STEP(b)));
+    MT_TRY(mt_mul(power, mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_sub(mt__bw_last(b), x, MT_STEP(b)));
+    mt_tensor *top = mt__bw_last(b);
+    MT_TRY(mt_lgamma(a, MT_STEP(b)));
+    MT_TRY(mt_sub(top, mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_exp(mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
+    if (sign < 0) {
+        MT_TRY(mt_neg(mt__bw_last(b), MT_STEP(b)));
+    }
+    return mt__bw_give_last(b, 1);
+}
+
+MT_FORMULA(igamma_backward, gamma_share_backward, "igamma: input", 1)
+MT_FORMULA(igammac_backward, gamma_share_backward, "igammac: input", -1)
+
+/* By the second argument: -s zeta(s + 1, q). */
+int mt__zeta_backward(mt__backward *b)
+{
+    if (mt__wants(b, 0)) {
+        return refuse_derivative("zeta: self");
+    }
+    mt_tensor *s = mt__bw_arg(b, 0);
+    MT_TRY(mt_add_scalar(s, mt_int(1), MT_STEP(b)));
+    MT_TRY(mt_special_zeta(mt__bw_last(b), mt__bw_arg(b, 1), MT_STEP(b)));
+    MT_TRY(mt_mul(mt__bw_last(b), s, MT_STEP(b)));
+    MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_neg(mt__bw_last(b), MT_STEP(b)));
+    return mt__bw_give_last(b, 1);
+}

@@ -268,6 +268,11 @@ MT_RUN(copysign, run_floating, MT_BINARY_COPYSIGN)
 
 MT_RUN(xlogy, run_floating, MT_BINARY_XLOGY)
 
+MT_RUN(zeta, run_floating, MT_BINARY_ZETA)
+MT_RUN(xlog1py, run_floating, MT_BINARY_XLOG1PY)
+MT_RUN(igamma, run_real, MT_BINARY_GAMMAINC, "igamma_cpu")
+MT_RUN(igammac, run_real, MT_BINARY_GAMMAINCC, "igammac_cpu")
+
 MT_RUN(_standard_gamma_grad, run_real, MT_BINARY_GAMMA_SAMPLE_SLOPE, "_standard_gamma_grad_cpu")
 
 MT_RUN(logaddexp, run_real, MT_BINARY_LOGADDEXP, "logaddexp_cpu")
