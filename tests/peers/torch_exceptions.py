@@ -32,6 +32,11 @@ DECISIONS = [
      "torch has no gradient of a bias without a weight"),
     ("linalg_cond(\\.p_str)?", "gradient", "modified by an inplace operation", "torch has no gradient of an inverse that it "
      "fills where there is none"),
+    ("(special_)?i0_?|special_(i1|bessel_j[01])", "value", r"torch's np.float\d\d\(nan\)", "torch's is NaN at infinity"),
+    ("special_bessel_[jy][01]", "value", "float64", "torch's has 8 digits in float64"),
+    ("special_(digamma|psi|polygamma)", "gradient value", "torch's", "torch's trigamma has 9 digits in float64"),
+    ("special_ndtr", "node", "torch's MulBackward1", "one row for products by tensor and number: Python's name"),
+    ("mvlgamma|special_multigammaln", "node", "", "made of other ops, whose nodes they have"),
     # ---- where torch is wrong ----
     ("linalg_det|det", "gradient", "float64\\[2,2\\]", "torch's gradient of a singular matrix of rank n - 1 is 0"),
     ("var|std|var_mean", "gradient second", r"\(float64\[[\d,]*\], \[\]",
@@ -184,6 +189,12 @@ EXTREMES = [
     ("kthvalue|mode|(nan)?median.dim", r"result 1|^gradient", "of equal numbers any may be given"),
     ("mode|_unique2|unique_dim", r"special|mixed", "torch sorts NaN anywhere"),
     ("histc", r"ends.*float64", "the width of such a range is infinite"),
+    ("special_.*", r"^types.*not implemented for '(Half|BFloat16)'", "torch has no half types there"),
+    ("special_(modified_bessel_i[01]|zeta|log_ndtr|gammaincc?)|igammac?", r"torch's np.float64\((nan|inf|1.0)\)",
+     "torch's has no value for infinities and very large numbers"),
+    ("special_gammaincc?|igammac?", r"is np.float64\([\d.]+e-\d+\)", "the digits of tails"),
+    ("special_erfcx|special_multigammaln|special_i1e|(special_)?i0", "^gradient",
+     "of numbers so large or small the derivatives keep other digits"),
     # ---- torch has no gradient, or a wrong one ----
     ("embedding(_dense)?_backward", r"cannot reshape tensor of 0 elements", "torch has no gradient without indices"),
     ("kl_div", r"^gradient.*gradient 1.*torch's np.float64\(nan\)",

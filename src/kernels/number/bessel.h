@@ -132,11 +132,11 @@ static inline double mt__i1e(double x)
 {
     double size = fabs(x);
     if (isinf(x)) {
-        return copysign(0.0, x);
+        return 0.0;
     }
     double value = size <= 8.0 ? size * MT_I_CHEBYSHEV(mt__i1_near, size / 4.0 - 1.0)
                                : MT_I_CHEBYSHEV(mt__i1_far, 16.0 / size - 1.0) / sqrt(size);
-    return copysign(value, x);
+    return x < 0.0 ? -value : value;
 }
 
 /* exp(x) may overflow where the product does not: half of it each time. */

@@ -52,6 +52,9 @@ static inline double mt__ndtri(double p)
     if (!(p > 0.0 && p < 1.0)) {
         return p == 0.0 ? -(double)INFINITY : p == 1.0 ? (double)INFINITY : (double)NAN;
     }
+    if (p == 0.5) {
+        return 0.0;
+    }
     double tail = p < 0.5 ? p : 1.0 - p;
     double t = sqrt(-2.0 * log(tail));
     double x = (2.30753 + 0.27061 * t) / (1.0 + t * (0.99229 + 0.04481 * t)) - t; /* of the tail */
@@ -157,6 +160,22 @@ static inline double mt__gamma_fraction(double a, double x)
     return value;
 }
 
+/* 1 - P of a small shape near 0, where the difference would have no digits: P is x^a / gamma(a + 1)
+ * times 1 + the sum of a (-x)^n / ((a + n) n!). */
+static inline double mt__gamma_small_tail(double a, double x)
+{
+    double log_gamma =
+        a < 1e-5 ? a * (0.82246703342411322 * a - 0.57721566490153286) : mt__lgamma(a + 1.0);
+    double power = a * log(x) - log_gamma;
+    double term = 1.0;
+    double sum = 0.0;
+    for (int n = 1; n < 25; n++) {
+        term *= -x / n;
+        sum += a * term / (a + n);
+    }
+    return -expm1(power) - exp(power) * sum;
+}
+
 /* Temme's expansion (DLMF 8.12); `upper`: the tail above x. */
 static inline double mt__gamma_uniform(double a, double x, bool upper)
 {
@@ -208,6 +227,9 @@ static inline double mt__gamma_share(double a, double x, bool upper)
     }
     if (a > 5000.0 && fabs(x - a) < 0.4 * a) {
         return mt__gamma_uniform(a, x, upper);
+    }
+    if (upper && a <= 1.0 && x <= 1.1) {
+        return mt__gamma_small_tail(a, x);
     }
     double factor = mt__gamma_factor(a, x);
     if (x < a + 1.0) {

@@ -40,6 +40,9 @@ int mt__run_mvlgamma(mt__call *call)
     int64_t p = mt__arg_int(call, 1);
     mt_dtype dtype = mt__to_floating((mt_dtype)self->dtype);
     const int64_t last = -1;
+    if (self->dtype == MT_DTYPE_BOOL) {
+        return mtb_fail(MT_ERUNTIME, "The input tensor may not be a boolean tensor.");
+    }
     if (p < 1) {
         return mtb_fail(MT_ERUNTIME, "p has to be greater than or equal to 1");
     }
