@@ -40,7 +40,7 @@ _FUNCTIONS_ONLY = frozenset("""
     feature_dropout feature_dropout_ constant_pad_nd native_group_norm atleast_1d atleast_2d atleast_3d
     adaptive_max_pool1d alpha_dropout alpha_dropout_ channel_shuffle feature_alpha_dropout
     feature_alpha_dropout_ hinge_embedding_loss max_pool3d pixel_shuffle pixel_unshuffle
-    bucketize searchsorted
+    bucketize searchsorted trapezoid trapz cumulative_trapezoid
 """.split())
 
 # Rows of torch.linalg, torch.special and of optimizers.

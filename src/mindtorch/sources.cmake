@@ -42,6 +42,7 @@ set(MINDTORCH_SOURCES
     # ops
     src/mindtorch/ops/compose/op_alias.c
     src/mindtorch/ops/compose/op_compose.c
+    src/mindtorch/ops/compose/op_math.c
     src/mindtorch/ops/create/op_copy.c
     src/mindtorch/ops/create/op_create.c
     src/mindtorch/ops/create/op_random.c

@@ -36,6 +36,7 @@ DECISIONS = [
     ("special_bessel_[jy][01]", "value", "float64", "torch's has 8 digits in float64"),
     ("special_(digamma|psi|polygamma)", "gradient value", "torch's", "torch's trigamma has 9 digits in float64"),
     ("special_ndtr", "node", "torch's MulBackward1", "one row for products by tensor and number: Python's name"),
+    ("(cumulative_)?trap(ez|z).*", "node words", "", "another order of the same steps"),
     ("mvlgamma|special_multigammaln", "node", "", "made of other ops, whose nodes they have"),
     # ---- where torch is wrong ----
     ("linalg_det|det", "gradient", "float64\\[2,2\\]", "torch's gradient of a singular matrix of rank n - 1 is 0"),
@@ -192,7 +193,9 @@ EXTREMES = [
     ("special_.*", r"^types.*not implemented for '(Half|BFloat16)'", "torch has no half types there"),
     ("special_(modified_bessel_i[01]|zeta|log_ndtr|gammaincc?)|igammac?", r"torch's np.float64\((nan|inf|1.0)\)",
      "torch's has no value for infinities and very large numbers"),
-    ("special_gammaincc?|igammac?", r"is np.float64\([\d.]+e-\d+\)", "the digits of tails"),
+    ("special_gammaincc?|igammac?", r"is np.float64\([\d.]+e-\d+\)|mean.*float64", "torch's has fewer digits"),
+    ("trap(ez|z).*", r"(ends|special|mixed)", "torch subtracts half of the ends from the sum: infinities meet"),
+    ("special_i1e", r"-?0.0\), torch's np.float64\(-?0.0\)", "the sign of 0 at infinity"),
     ("special_erfcx|special_multigammaln|special_i1e|(special_)?i0", "^gradient",
      "of numbers so large or small the derivatives keep other digits"),
     # ---- torch has no gradient, or a wrong one ----

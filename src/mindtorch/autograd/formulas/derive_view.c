@@ -117,3 +117,12 @@ int mt__as_strided_twice(mt__backward *b)
                                   mt__bw_temp(b)));
     return mt__bw_give_last(b, 0);
 }
+
+/* As often the other way round. */
+int mt__rot90_backward(mt__backward *b)
+{
+    const mt_value *dims = &b->args[2];
+    MT_TRY(
+        mt_rot90(mt__bw_grad(b), -(mt__bw_int(b, 1) % 4), dims->of.ints, dims->count, MT_STEP(b)));
+    return mt__bw_give_last(b, 0);
+}
