@@ -101,6 +101,7 @@ set(MT_PYTHON_TESTS
     tensors/test_linalg
     tensors/test_op_binding
     tensors/test_order
+    tensors/test_special
     tensors/test_pickling
     tensors/test_serialization
     tensors/test_tensor
