@@ -96,7 +96,8 @@ WRONG = "expected src to have a size equal to the slice of self"
 @cases("select_scatter", dtypes=NUMBERS, skip={"0-d": "it has no dimension"})
 def select_scatter(g):
     yield Case((g.array((3, 4)), g.array((4,)), 0, 1), {}, lambda a, src, dim, index: written(a, (index,), src))
-    yield Case((g.array((3, 4)), g.array((3,)), 1, -1), {}, lambda a, src, dim, index: written(a, (slice(None), -1), src))
+    yield Case((g.array((3, 4)), g.array((3,)), 1, -1), {},
+               lambda a, src, dim, index: written(a, (slice(None), -1), src))
     yield Case((g.array((3, 0)), g.array((0,)), 0, 1), {}, lambda a, src, dim, index: a)
     yield Bad((g.array((3, 4)), g.array((3,)), 0, 1), "RuntimeError", WRONG)
 

@@ -4,8 +4,8 @@
 from .._C import Tensor, ops as _ops
 
 _ROWS = """
-    bessel_j0 bessel_j1 bessel_y0 bessel_y1 digamma entr erf erfc erfcx erfinv exp2 expit expm1 gammainc gammaincc gammaln
-    i0 i0e i1 i1e log1p log_ndtr logit logsumexp modified_bessel_i0 modified_bessel_i1 modified_bessel_k0
+    bessel_j0 bessel_j1 bessel_y0 bessel_y1 digamma entr erf erfc erfcx erfinv exp2 expit expm1 gammainc gammaincc
+    gammaln i0 i0e i1 i1e log1p log_ndtr logit logsumexp modified_bessel_i0 modified_bessel_i1 modified_bessel_k0
     modified_bessel_k1 multigammaln ndtr ndtri polygamma psi scaled_modified_bessel_k0 scaled_modified_bessel_k1 sinc
     spherical_bessel_j0
 """.split()
