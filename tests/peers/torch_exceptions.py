@@ -83,7 +83,7 @@ DECISIONS = [
      "_pack_padded_sequence|_pad_packed_sequence|affine_grid_generator",
      "node", "", "made of other ops, whose nodes they have"),
     ("pad", "error words", "'reflect'", "modes other than constant are nn.functional's, of index_select"),
-    ("clone", "error", "memory_format 5", "torch takes any number"),
+    ("clone", "error", "memory_format 5|required rank 4", "these cases have numbers, of which torch makes no format"),
     ("expand|broadcast_to|unsqueeze|unflatten|meshgrid", "error words", "at most 16|more than 16 dimensions",
      "tensors have 16 dimensions at most"),
     ("native_batch_norm", "value", "result [12] is",
