@@ -84,7 +84,7 @@ static int no_areas(mt__call *call, const mt_tensor *y, int64_t dim, bool keep)
 /* Sums of neighbours times their distances, halved; `so_far`: running sums. */
 static int trapezoids(mt__call *call, mt_tensor *x, mt_scalar dx, uint32_t dim_arg, bool so_far)
 {
-    mt_tensor *y = mt__arg_tensor(call, 0);
+    mt_tensor *y = call->args[0].of.tensor;
     mt_tensor *after = NULL;
     mt_tensor *before = NULL;
     mt_tensor *width = NULL;
@@ -123,7 +123,7 @@ MT_RUN(cumulative_trapezoid_dx, trapezoids, NULL, call->args[1], 2, true)
 
 int mt__run_rot90(mt__call *call)
 {
-    mt_tensor *self = mt__arg_tensor(call, 0);
+    mt_tensor *self = call->args[0].of.tensor;
     int64_t k = mt__arg_int(call, 1) % 4;
     const mt_value *dims = &call->args[2];
     uint32_t wrapped[2] = {0, 0};
@@ -164,7 +164,7 @@ int mt__run_rot90(mt__call *call)
 /* Zeros with self on a diagonal of the last dimension's elements. */
 int mt__run_diag_embed(mt__call *call)
 {
-    mt_tensor *self = mt__arg_tensor(call, 0);
+    mt_tensor *self = call->args[0].of.tensor;
     int64_t offset = mt__arg_int(call, 1);
     uint32_t dims[2] = {0, 0};
     int64_t sizes[MT_MAX_DIMS];
@@ -199,7 +199,7 @@ int mt__run_diag_embed(mt__call *call)
 static int scatter_part(mt__call *call,
                         int (*see)(mt__call *call, mt_tensor *copy, mt_tensor **out))
 {
-    mt_tensor *src = mt__arg_tensor(call, 1);
+    mt_tensor *src = call->args[1].of.tensor;
     mt_tensor **copy = mt__result_place(call, 0);
     mt_tensor **part = mt__temp(call);
     MT_TRY(mt_clone(mt__arg_tensor(call, 0), copy));

@@ -201,6 +201,7 @@ int mt__run_quantile(mt__call *call)
     mt_tensor *found = NULL;
     MT_TRY(check(self, way));
     MT_TRY(wanted_shares(call, self, &shares));
+    MT_ASSERT(shares != NULL);
     if (!all) {
         MT_TRY(mt__wrap_dim(mt__arg_int(call, 2), self->n_dims, &dim));
     }

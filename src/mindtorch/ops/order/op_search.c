@@ -126,6 +126,7 @@ static int run_search(mt__call *call, const search *what)
     mt_tensor *out = NULL;
     mt_tensor *places = NULL;
     MT_TRY(wanted_tensor(call, what, &wanted));
+    MT_ASSERT(wanted != NULL);
     MT_TRY(check_sizes(sorted, wanted));
     const mt_value both[] = {{.kind = MT_KIND_TENSOR, .of.tensor = sorted},
                              {.kind = MT_KIND_TENSOR, .of.tensor = wanted}};
@@ -156,7 +157,7 @@ static int run_search(mt__call *call, const search *what)
 
 int mt__run_searchsorted(mt__call *call)
 {
-    search what = {.sorted = mt__arg_tensor(call, 0),
+    search what = {.sorted = call->args[0].of.tensor,
                    .wanted = &call->args[1],
                    .sorter = mt__arg_tensor(call, 5),
                    .right = mt__arg_bool(call, 3),
@@ -198,7 +199,7 @@ int mt__run_searchsorted(mt__call *call)
 
 int mt__run_bucketize(mt__call *call)
 {
-    const search what = {.sorted = mt__arg_tensor(call, 1),
+    const search what = {.sorted = call->args[1].of.tensor,
                          .wanted = &call->args[0],
                          .right = mt__arg_bool(call, 3),
                          .narrow = mt__arg_bool(call, 2)};
@@ -259,7 +260,7 @@ static int find_range(mt__call *call, mt_tensor *self, double *low, double *high
 
 int mt__run_histc(mt__call *call)
 {
-    mt_tensor *self = mt__arg_tensor(call, 0);
+    mt_tensor *self = call->args[0].of.tensor;
     int64_t bins = mt__arg_int(call, 1);
     double low = mt__arg_real(call, 2);
     double high = mt__arg_real(call, 3);
@@ -295,7 +296,7 @@ int mt__run_histc(mt__call *call)
 
 int mt__run_bincount(mt__call *call)
 {
-    mt_tensor *self = mt__arg_tensor(call, 0);
+    mt_tensor *self = call->args[0].of.tensor;
     mt_tensor *weights = mt__arg_tensor(call, 1);
     int64_t length = mt__arg_int(call, 2);
     mt_dtype dtype = (mt_dtype)self->dtype;

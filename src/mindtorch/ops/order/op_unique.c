@@ -87,7 +87,7 @@ static int flat(mt__call *call, mt_tensor *self, mt_tensor **out)
 
 int mt__run__unique2(mt__call *call)
 {
-    mt_tensor *self = mt__arg_tensor(call, 0);
+    mt_tensor *self = call->args[0].of.tensor;
     mt__shape shape = mt__tensor_shape(self);
     mt_tensor *elements = NULL;
     mt_tensor *marks = NULL;
@@ -133,6 +133,7 @@ static int as_matrix(mt__call *call, mt_tensor *self, uint32_t dim, mt_tensor **
 static int give_rows(mt__call *call, mt_tensor *self, uint32_t dim, mt_tensor *rows,
                      mt_tensor *order, bool inverse, bool counts)
 {
+    MT_ASSERT(rows != NULL);
     mt__shape line = {.n_dims = 1, .sizes = {rows->sizes[0]}};
     mt_tensor *marks = NULL;
     mt_tensor **found = mt__temp(call);
@@ -160,7 +161,7 @@ static int find_dim(mt__call *call, uint32_t i, mt_tensor *self, uint32_t *dim)
 
 int mt__run_unique_dim(mt__call *call)
 {
-    mt_tensor *self = mt__arg_tensor(call, 0);
+    mt_tensor *self = call->args[0].of.tensor;
     mt_tensor *rows = NULL;
     mt_tensor *order = NULL;
     uint32_t dim = 0;
@@ -180,7 +181,7 @@ int mt__run_unique_dim(mt__call *call)
 
 int mt__run_unique_consecutive(mt__call *call)
 {
-    mt_tensor *self = mt__arg_tensor(call, 0);
+    mt_tensor *self = call->args[0].of.tensor;
     bool inverse = mt__arg_bool(call, 1);
     bool counts = mt__arg_bool(call, 2);
     mt_tensor *rows = NULL;

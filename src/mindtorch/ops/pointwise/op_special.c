@@ -36,7 +36,7 @@ int mt__run_ndtr(mt__call *call)
 /* The sum of lgamma(self - j / 2) for j < p, and p (p - 1) / 4 log(pi). */
 int mt__run_mvlgamma(mt__call *call)
 {
-    mt_tensor *self = mt__arg_tensor(call, 0);
+    mt_tensor *self = call->args[0].of.tensor;
     int64_t p = mt__arg_int(call, 1);
     mt_dtype dtype = mt__to_floating((mt_dtype)self->dtype);
     const int64_t last = -1;
@@ -64,7 +64,7 @@ int mt__run_mvlgamma(mt__call *call)
 /* Rounded to a digit after the point, or before it where decimals is negative. */
 int mt__run_round_decimals(mt__call *call)
 {
-    mt_tensor *self = mt__arg_tensor(call, 0);
+    mt_tensor *self = call->args[0].of.tensor;
     int64_t decimals = mt__arg_int(call, 1);
     double scale = pow(10.0, fabs((double)decimals));
     if (mt__tensor_category(self) != MT_CATEGORY_REAL) {
@@ -84,7 +84,7 @@ int mt__run_round_decimals(mt__call *call)
 
 int mt__run_frexp(mt__call *call)
 {
-    mt_tensor *self = mt__arg_tensor(call, 0);
+    mt_tensor *self = call->args[0].of.tensor;
     mt_dtype dtype = (mt_dtype)self->dtype;
     mt__shape shape = mt__tensor_shape(self);
     mt_tensor *parts[2] = {NULL, NULL};
