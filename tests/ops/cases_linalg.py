@@ -3,7 +3,7 @@
 from functools import partial
 
 import numpy as np
-from opcases import FLOATS, Bad, Case, cases
+from opcases import FLOATS, HALVES, Bad, Case, cases
 
 NO_0D = {"0-d": "takes matrices"}
 SKIP = {**NO_0D, "extremes": {"nan": "all of a matrix's results are NaN, or an error", "inf": "the same",
@@ -29,10 +29,11 @@ def precise(*names, half, dtypes=FLOATS, skip=SKIP):
     def register(function):
         def both(g):
             for item in function(g):
-                if g.dtype != "float16":
+                if g.dtype not in HALVES:
                     yield item
                 elif isinstance(item, Case):
-                    yield Bad(item.args, *half, item.kwargs)
+                    words = half[1] if g.dtype == "float16" else half[1].replace("Half", "BFloat16")
+                    yield Bad(item.args, half[0], words, item.kwargs)
                     return
         both.__module__ = function.__module__
         cases(*names, dtypes=dtypes + ("float16",), skip=skip)(both)

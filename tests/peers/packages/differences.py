@@ -2,7 +2,6 @@
 """What differs from torch in the components of packages, and why. packages_compare.py fails for anything else."""
 
 CANNOT_RUN = {  # component: what its error has, as long as it has it
-    "performer-pytorch: PerformerLM": "torch.linalg.qr",
 }
 
 _VIEWS = "x[...] and x[:] are an alias in ours and a slice in torch"

@@ -183,9 +183,12 @@ int mt__run_linalg_pinv(mt__call *call)
         MT_TRY(mt__need_square("linalg.pinv", "A", a));
     }
     if (a->numel == 0) {
-        mt__shape shape = mt__batch_and(a, 2, mt__columns(a), mt__rows(a));
-        mt_tensor *out = NULL;
-        return mt__result_new(call, 0, (mt_dtype)a->dtype, &shape, &out);
+        mt__shape shape = mt__batch_and(a, 2, mt__rows(a), mt__rows(a));
+        mt_tensor **nothing = mt__temp(call);
+        mt_tensor **other = mt__temp(call);
+        MT_TRY(mt_zeros_with(shape.sizes, shape.n_dims, (mt_dtype)a->dtype, call->device, nothing));
+        MT_TRY(mt_transpose(a, -2, -1, other));
+        return mt_matmul(*other, *nothing, mt__result_place(call, 0)); /* autocast knows matmul */
     }
     mt_tensor **left = mt__temp(call);
     mt_tensor **values = mt__temp(call);

@@ -57,7 +57,10 @@ int mt__need_precision(const char *op, const mt_tensor *tensor)
 
 int mt__need_single_or_double(const char *kernel, const mt_tensor *tensor)
 {
-    return is_single_or_double(tensor) ? MT_OK : mt__refuse_type(kernel, (mt_dtype)tensor->dtype);
+    bool nothing = tensor->numel == 0 && mt__tensor_category(tensor) == MT_CATEGORY_REAL;
+    return nothing || is_single_or_double(tensor)
+               ? MT_OK
+               : mt__refuse_type(kernel, (mt_dtype)tensor->dtype);
 }
 
 int mt__need_same_type(const char *op, const char *names[2], const mt_tensor *a, const mt_tensor *b)
