@@ -58,27 +58,13 @@ static inline double mt__ndtri(double p)
     double tail = p < 0.5 ? p : 1.0 - p;
     double t = sqrt(-2.0 * log(tail));
     double x = (2.30753 + 0.27061 * t) / (1.0 + t * (0.99229 + 0.04481 * t)) - t; /* of the tail */
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 3; i++) {
         /* (ndtr(x) - tail) / density, from erfcx(): neither underflows */
         double ratio = 1.2533141373155003 * mt__erfcx(-x * 0.70710678118654752440);
         double step = ratio - tail * 2.5066282746310002 * exp(0.5 * x * x);
         x -= step / (1.0 + 0.5 * x * step);
     }
     return p < 0.5 ? x : -x;
-}
-
-/* -x log(x), 0 at 0, -inf below. */
-static inline double mt__entr(double x)
-{
-    return x > 0.0 ? -x * log(x) : x == 0.0 ? 0.0 : isnan(x) ? x : -(double)INFINITY;
-}
-
-static inline double mt__logit(double x, double eps)
-{
-    if (eps >= 0.0) {
-        x = x < eps ? eps : x > 1.0 - eps ? 1.0 - eps : x;
-    }
-    return log(x / (1.0 - x));
 }
 
 static inline double mt__mantissa(double x)

@@ -58,7 +58,7 @@
     X(ERFCX, (float)mt__erfcx((double)x))                                                        \
     X(LOG_NDTR, (float)mt__log_ndtr((double)x))                                                  \
     X(NDTRI, (float)mt__ndtri((double)x))                                                        \
-    X(ENTR, (float)mt__entr((double)x))                                                          \
+    X(ENTR, entr_of(x))                                                                          \
     X(I0, (float)mt__i0((double)x))                                                              \
     X(I0E, (float)mt__i0e((double)x))                                                            \
     X(I1, (float)mt__i1((double)x))                                                              \
@@ -74,7 +74,7 @@
     X(SPHERICAL_J0, (float)mt__spherical_j0((double)x))                                          \
     X(MANTISSA, (float)mt__mantissa((double)x))                                                  \
     X(EXPONENT, (float)mt__exponent((double)x))                                                  \
-    X(LOGIT, (float)mt__logit((double)x, (double)s0))                                            \
+    X(LOGIT, logit_of(x, s0))                                                                    \
     X(LOG_SIGMOID, (x < 0.0F ? x : 0.0F) - mt__log1p_unit_f32(mt__exp_f32(-fabsf(x))))
 
 /* X(code, expression): float to bool */
@@ -90,6 +90,21 @@ MT_INLINE float softplus_to(float x, float beta, float threshold)
 {
     float inside = mt__softplus_f32(x * beta) / beta;
     return x * beta > threshold ? x : inside;
+}
+
+MT_INLINE float logit_of(float x, float eps)
+{
+    float low = x < eps ? eps : x;
+    float inside = low > 1.0F - eps ? 1.0F - eps : low;
+    float y = eps >= 0.0F ? inside : x;
+    return mt__log_f32(y / (1.0F - y));
+}
+
+/* -x log(x), 0 at 0, -inf below. */
+MT_INLINE float entr_of(float x)
+{
+    float value = -x * mt__log_f32(x);
+    return x > 0.0F || x != x ? value : (x == 0.0F ? 0.0F : -(float)INFINITY);
 }
 
 MT_INLINE float sinc_of(float x)

@@ -61,7 +61,7 @@
     X(ERFCX, mt__erfcx(x))                                                                \
     X(LOG_NDTR, mt__log_ndtr(x))                                                          \
     X(NDTRI, mt__ndtri(x))                                                                \
-    X(ENTR, mt__entr(x))                                                                  \
+    X(ENTR, entr_of(x))                                                                   \
     X(I0, mt__i0(x))                                                                      \
     X(I0E, mt__i0e(x))                                                                    \
     X(I1, mt__i1(x))                                                                      \
@@ -77,7 +77,7 @@
     X(SPHERICAL_J0, mt__spherical_j0(x))                                                  \
     X(MANTISSA, mt__mantissa(x))                                                          \
     X(EXPONENT, mt__exponent(x))                                                          \
-    X(LOGIT, mt__logit(x, s0))                                                            \
+    X(LOGIT, logit_of(x, s0))                                                             \
     X(LOG_SIGMOID, (x < 0.0 ? x : 0.0) - mt__log1p_unit_f64(mt__exp_f64(-fabs(x))))
 
 /* X(code, expression): double to bool */
@@ -93,6 +93,21 @@ MT_INLINE double softplus_to(double x, double beta, double threshold)
 {
     double inside = mt__softplus_f64(x * beta) / beta;
     return x * beta > threshold ? x : inside;
+}
+
+MT_INLINE double logit_of(double x, double eps)
+{
+    double low = x < eps ? eps : x;
+    double inside = low > 1.0 - eps ? 1.0 - eps : low;
+    double y = eps >= 0.0 ? inside : x;
+    return mt__log_f64(y / (1.0 - y));
+}
+
+/* -x log(x), 0 at 0, -inf below. */
+MT_INLINE double entr_of(double x)
+{
+    double value = -x * mt__log_f64(x);
+    return x > 0.0 || x != x ? value : (x == 0.0 ? 0.0 : -(double)INFINITY);
 }
 
 MT_INLINE double sinc_of(double x)

@@ -97,6 +97,11 @@ static int trapezoids(mt__call *call, mt_tensor *x, mt_scalar dx, uint32_t dim_a
     if (y->sizes[dim] == 0) {
         return no_areas(call, y, dim, so_far);
     }
+    if (mt__tensor_category(y) == MT_CATEGORY_INT) { /* sums of two would wrap around */
+        mt_tensor **wide = mt__temp(call);
+        MT_TRY(mt_to_with(y, MT_DTYPE_I64, MT_DEVICE_NONE, false, false, wide));
+        y = *wide;
+    }
     mt_tensor **heights = mt__temp(call);
     mt_tensor **areas = mt__temp(call);
     mt_tensor **sum = mt__temp(call);
