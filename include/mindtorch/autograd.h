@@ -152,7 +152,8 @@ MT_API void mt_tensor_remove_hook(mt_tensor *tensor, mt_hook_handle handle);
  * changed. */
 MT_API bool mt_tensor_owns_hooks(const mt_tensor *tensor);
 
-MT_API mt_node *mt_tensor_grad_fn(const mt_tensor *tensor); /**< NULL for leaves */
+/** The node that computed the tensor; NULL for leaves. Owned by the graph. */
+MT_API mt_node *mt_tensor_grad_fn(const mt_tensor *tensor);
 /** Where the gradient of the tensor goes: a new reference to the node, and which of its results; a
  * leaf has the node that accumulates. MT_ERUNTIME if it requires none. */
 MT_API mt_status mt_tensor_get_gradient_edge(mt_tensor *tensor, mt_node **node, uint32_t *output);

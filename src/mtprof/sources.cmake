@@ -207,6 +207,7 @@ set(MTPROF_PUBLIC_HEADERS
     include/mtprof/averages.h
     include/mtprof/check.h
     include/mtprof/clock.h
+    include/mtprof/explain.h
     include/mtprof/export.h
     include/mtprof/format.h
     include/mtprof/health.h

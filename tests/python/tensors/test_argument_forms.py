@@ -177,10 +177,8 @@ class Modes(unittest.TestCase):
     def test_the_device_meta_is_a_name(self):
         self.assertNotEqual(torch.device("meta"), X.device)
         self.assertEqual(str(torch.device("meta")), "meta")
-        with self.assertRaisesRegex(NotImplementedError, "no tensors on the device 'meta'"):
-            torch.zeros(2, device="meta")
-        with self.assertRaises(NotImplementedError), torch.device("meta"):
-            pass
+        with torch.device("meta"):
+            self.assertEqual(torch.zeros(1).device.type, "meta")
         self.assertEqual(torch.zeros(1).device.type, "cpu")
 
 
@@ -202,7 +200,7 @@ class Tools(unittest.TestCase):
         kept, total = checkpoint(part, x * 2, 3., use_reentrant=False, flag=False)
         self.assertTrue(torch.equal(kept, plain))
         kept.sum().backward()
-        self.assertEqual(calls, [True, False, True])
+        self.assertEqual(calls, [True, True, True])
         self.assertTrue(torch.equal(x.grad, wanted[0]))
         self.assertTrue(torch.equal(layer.weight.grad, wanted[1]))
         # Input without a gradient: the parameters have one.
