@@ -49,8 +49,8 @@ int mt__need_floating(const char *op, const mt_tensor *tensor);
 /* The same, and "linalg.inv: Low precision dtypes not supported. Got Half". */
 int mt__need_precision(const char *op, const mt_tensor *tensor);
 
-/* MT_ENOTSUP in the words of mt__refuse_type() for what is neither float32 nor float64. Of the other
- * floating types torch refuses elements, not empty tensors. */
+/* MT_ENOTSUP in the words of mt__refuse_type() for what is neither float32 nor float64. Empty
+ * tensors of other floating types are taken, as in torch. */
 int mt__need_single_or_double(const char *kernel, const mt_tensor *tensor);
 
 /* "...: Expected A and B to have the same dtype, but found A of type Double and B of type Float

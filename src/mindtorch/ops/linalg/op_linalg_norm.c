@@ -88,7 +88,8 @@ static int norm_of_values(mt__call *call, mt_tensor *a, const order *o, const in
     order_of_dims[n++] = dims[1];
     MT_TRY(mt_permute(a, order_of_dims, n, moved));
     MT_TRY(mt_linalg_svdvals(*moved, values));
-    if (o->name == NULL) {
+    bool none = (*values)->sizes[(*values)->n_dims - 1] == 0 && o->number > 0; /* then 0 */
+    if (o->name == NULL && !none) {
         MT_TRY(extreme(*values, o->number > 0, last, false, keepdim ? norm : out));
     } else {
         MT_TRY(mt_sum(*values, &last, 1, false, keepdim ? norm : out));
