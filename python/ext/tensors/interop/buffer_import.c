@@ -116,11 +116,12 @@ static int refuse_array(PyObject *array)
 {
     PyObject *name = item_type_name(array);
     if (name != NULL) {
-        PyErr_Format(PyExc_TypeError,
-                     "can't convert np.ndarray of type numpy.%U. The only supported types are: "
-                     "float64, float32, float16, int64, int32, int16, int8, uint64, uint32, uint16, "
-                     "uint8, and bool.",
-                     name);
+        PyErr_Format(
+            PyExc_TypeError,
+            "can't convert np.ndarray of type numpy.%U. The only supported types are: "
+            "float64, float32, float16, int64, int32, int16, int8, uint64, uint32, uint16, "
+            "uint8, and bool.",
+            name);
         Py_DECREF(name);
     }
     return -1;

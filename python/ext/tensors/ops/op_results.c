@@ -35,8 +35,8 @@ static PyMethodDef repr_method = {"__repr__", results_repr_method, METH_NOARGS, 
 static bool has_named_results(const char *op, const char *first)
 {
     static const char *const firsts[] = {"values", "min", "mantissa"};
-    static const char *const ops[] = {"geqrf", "lu_unpack", "qr", "slogdet", "svd",
-                                      "triangular_solve"};
+    static const char *const ops[] = {"geqrf",   "lu_unpack", "qr",
+                                      "slogdet", "svd",       "triangular_solve"};
     bool named = strncmp(op, "linalg_", 7) == 0;
     for (size_t i = 0; !named && i < sizeof firsts / sizeof firsts[0]; i++) {
         named = strcmp(first, firsts[i]) == 0;

@@ -192,24 +192,28 @@ static uint32_t fast_F32_BF16(void *const *arrays, int64_t n, const mt__loop_par
     [MT_DTYPE_##from * MT_DTYPE_COUNT + MT_DTYPE_##to] = convert_##loop_from##_##loop_to,
 
 /* To all integers: loops whose result has 1, 2, 4 and 8 bytes, and bool; signed and unsigned. */
-#define INTEGERS(from, as_bool, as_1, as_2, as_4, as_8)                                  \
-    SAME(from, BOOL, as_bool, BOOL)                                                      \
-    SAME(from, U8, as_1, U8)                                                             \
-    SAME(from, I8, as_1, U8) SAME(from, I16, as_2, I16) SAME(from, U16, as_2, I16)       \
-        SAME(from, I32, as_4, I32) SAME(from, U32, as_4, I32) SAME(from, I64, as_8, I64) \
-            SAME(from, U64, as_8, I64)
+#define INTEGERS(from, as_bool, as_1, as_2, as_4, as_8) \
+    SAME(from, BOOL, as_bool, BOOL)                     \
+    SAME(from, U8, as_1, U8)                            \
+    SAME(from, I8, as_1, U8)                            \
+    SAME(from, I16, as_2, I16)                          \
+    SAME(from, U16, as_2, I16)                          \
+    SAME(from, I32, as_4, I32)                          \
+    SAME(from, U32, as_4, I32) SAME(from, I64, as_8, I64) SAME(from, U64, as_8, I64)
 #define TO_FLOATING(from)      \
     SAME(from, F16, from, F16) \
     SAME(from, BF16, from, BF16) SAME(from, F32, from, F32) SAME(from, F64, from, F64)
 #define TO_ALL(from, as_bool, as_1, as_2, as_4, as_8) \
     INTEGERS(from, as_bool, as_1, as_2, as_4, as_8) TO_FLOATING(from)
-#define FROM_REAL(from)                                                                  \
-    SAME(from, BOOL, from, BOOL)                                                         \
-    SAME(from, U8, from, U8)                                                             \
-    SAME(from, I8, from, I8)                                                             \
-    SAME(from, I16, from, I16) SAME(from, U16, from, I16) SAME(from, I32, from, I32)     \
-        SAME(from, U32, from, U32) SAME(from, I64, from, I64) SAME(from, U64, from, U64) \
-            TO_FLOATING(from)
+#define FROM_REAL(from)          \
+    SAME(from, BOOL, from, BOOL) \
+    SAME(from, U8, from, U8)     \
+    SAME(from, I8, from, I8)     \
+    SAME(from, I16, from, I16)   \
+    SAME(from, U16, from, I16)   \
+    SAME(from, I32, from, I32)   \
+    SAME(from, U32, from, U32)   \
+    SAME(from, I64, from, I64) SAME(from, U64, from, U64) TO_FLOATING(from)
 
 /* clang-format off */
 mt__loop_fn *const MT_ISA(mt__convert_loops)[MT_DTYPE_COUNT * MT_DTYPE_COUNT] = {
