@@ -28,7 +28,8 @@ typedef enum mt_dtype {
 typedef enum mt_category {
     MT_CATEGORY_BOOL,
     MT_CATEGORY_INT,
-    MT_CATEGORY_REAL
+    MT_CATEGORY_REAL,
+    MT_CATEGORY_COMPLEX
 } mt_category;
 
 /** "float32" and so on; "none" for MT_DTYPE_NONE; never NULL. */

@@ -37,6 +37,13 @@ typedef enum mt_scatter_mode {
     MT_SCATTER_COUNT
 } mt_scatter_mode;
 
+/** MT_KERNEL_COMPLEX */
+typedef enum mt_complex_code {
+#define MT_I_COMPLEX(name) MT_COMPLEX_##name,
+#include <mindtorch/kernel_codes.def>
+    MT_COMPLEX_COUNT
+} mt_complex_code;
+
 /** MT_KERNEL_REDUCE */
 typedef enum mt_reduce {
 #define MT_I_REDUCE(name) MT_REDUCE_##name,

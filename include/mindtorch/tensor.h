@@ -26,6 +26,14 @@ enum {
 MT_API mt_status mt_tensor_from_data(const void *data, mt_dtype dtype, const int64_t *sizes,
                                      size_t n_dims, mt_device device, mt_tensor **out);
 
+/** A complex number as an argument of an op: a 0-d complex128 tensor on the host that, like a real
+ * number, decides about the category of a result's type and not about its width. */
+MT_API mt_status mt_tensor_from_complex(double real, double imag, mt_tensor **out);
+
+/** Whether the tensor stands for a complex number, as mt_tensor_from_complex() makes it. mt_item() of
+ * a complex tensor gives such a tensor in its scalar (kind TENSOR, the caller's to release). */
+MT_API bool mt_tensor_number(const mt_tensor *tensor, double parts[2]);
+
 /** Called once, on any thread, when the last tensor that uses borrowed memory is gone. */
 typedef void mt_free_fn(void *context, void *data);
 

@@ -34,7 +34,7 @@ def is_floating_point(input):
 
 
 def is_complex(input):
-    """Never: there are no complex tensors here."""
+    """Whether its elements are complex numbers."""
     return input.is_complex()
 
 

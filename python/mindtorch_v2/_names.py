@@ -16,6 +16,8 @@ _NN = frozenset("""
     max_unpool3d multi_margin_loss multilabel_margin_loss pad_sequence soft_margin_loss softshrink
     upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d
     upsample_nearest3d upsample_trilinear3d _unique2 unique_dim
+    fft_fft fft_fft2 fft_fftfreq fft_fftn fft_fftshift fft_hfft fft_ifft fft_ifft2 fft_ifftn fft_ifftshift
+    fft_ihfft fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2 fft_rfftfreq fft_rfftn
 """.split())
 
 # Methods of Tensor alone.
@@ -39,6 +41,7 @@ _FUNCTIONS_ONLY = frozenset("""
     max_pool1d_with_indices group_norm rms_norm kl_div threshold threshold_ celu celu_ selu selu_ dropout_
     feature_dropout feature_dropout_ constant_pad_nd native_group_norm atleast_1d atleast_2d atleast_3d
     adaptive_max_pool1d alpha_dropout alpha_dropout_ channel_shuffle feature_alpha_dropout
+    _fft_c2c _fft_c2r _fft_r2c complex polar view_as_complex view_as_real real imag
     feature_alpha_dropout_ hinge_embedding_loss max_pool3d pixel_shuffle pixel_unshuffle
     bucketize searchsorted trapezoid trapz cumulative_trapezoid
 """.split())

@@ -119,6 +119,20 @@ class _Layout:
         return "[" + ("," + "\n" * max(1, len(inner)) + " " * (indent + 1)).join(lines) + "]"
 
 
+class _ComplexLayout(_Layout):
+    """Complex numbers: real and imaginary parts have a notation and a width each."""
+
+    def __init__(self, numbers, edge):
+        self.edge = edge
+        self.real = _Layout([number.real for number in numbers], True, edge)
+        self.imag = _Layout([number.imag for number in numbers], True, edge)
+        self.width = self.real.width + self.imag.width + 1
+
+    def number(self, value):
+        imag = self.imag.number(value.imag).lstrip() + "j"
+        return self.real.number(value.real) + ("" if imag[0] in "+-" else "+") + imag
+
+
 def _edges(tensor, edge):
     """The elements that a summary shows, as nested lists."""
     for dim, size in enumerate(tensor.shape):
@@ -141,7 +155,8 @@ def _elements(tensor, indent):
     numbers = [values]
     for _ in plain.shape:
         numbers = [number for row in numbers for number in row]
-    return _Layout(numbers, plain.is_floating_point(), edge).brackets(values, plain.shape, indent)
+    layout = _ComplexLayout(numbers, edge) if plain.is_complex() else _Layout(numbers, plain.is_floating_point(), edge)
+    return layout.brackets(values, plain.shape, indent)
 
 
 def _facts(tensor):
@@ -152,6 +167,8 @@ def _facts(tensor):
     if tensor.is_meta or (tensor.dim() != 1 if empty else PRINT_OPTS.edgeitems == 0):
         yield f"size={tuple(tensor.shape)}"
     evident = () if empty or tensor.is_meta else (_C.int64, _C.bool)
+    if tensor.is_complex():
+        evident = (_C.complex128 if _C.get_default_dtype() == _C.float64 else _C.complex64,)
     if tensor.dtype not in (_C.get_default_dtype(), *evident):
         yield f"dtype={tensor.dtype}"
     if tensor.grad_fn is not None:

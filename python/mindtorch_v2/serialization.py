@@ -55,6 +55,8 @@ _STORAGES = {
     "BFloat16Storage": "bfloat16",
     "FloatStorage": "float32",
     "DoubleStorage": "float64",
+    "ComplexFloatStorage": "complex64",
+    "ComplexDoubleStorage": "complex128",
 }
 
 
@@ -107,6 +109,8 @@ class _Stored:
         whole = self.tensor.detach().as_strided((self.count,), (1,), 0).cpu()
         if whole.dtype == torch.bfloat16:  # no buffer format knows it
             return torch._C._tensor_bytes(whole)
+        if whole.is_complex():  # a memoryview casts no pairs
+            whole = torch.view_as_real(whole)
         return memoryview(whole).cast("B")
 
 

@@ -43,6 +43,10 @@ set(MINDTORCH_SOURCES
     src/mindtorch/ops/compose/op_alias.c
     src/mindtorch/ops/compose/op_compose.c
     src/mindtorch/ops/compose/op_math.c
+    src/mindtorch/ops/complex/complex_arithmetic.c
+    src/mindtorch/ops/complex/complex_compose.c
+    src/mindtorch/ops/complex/complex_run.c
+    src/mindtorch/ops/complex/complex_views.c
     src/mindtorch/ops/create/op_copy.c
     src/mindtorch/ops/create/op_create.c
     src/mindtorch/ops/create/op_random.c
@@ -100,6 +104,7 @@ set(MINDTORCH_SOURCES
     src/mindtorch/ops/reduce/op_norm.c
     src/mindtorch/ops/reduce/op_reduce.c
     src/mindtorch/ops/reduce/reduction_plan.c
+    src/mindtorch/ops/signal/op_fft.c
     src/mindtorch/ops/type_names.c
     src/mindtorch/ops/rnn/op_rnn.c
     src/mindtorch/ops/rnn/op_rnn_cell.c
@@ -119,6 +124,7 @@ set(MINDTORCH_SOURCES
     src/mindtorch/autograd/formulas/backward.c
     src/mindtorch/autograd/formulas/derive_activation.c
     src/mindtorch/autograd/formulas/derive_arithmetic.c
+    src/mindtorch/autograd/formulas/derive_complex.c
     src/mindtorch/autograd/formulas/derive_compose.c
     src/mindtorch/autograd/formulas/derive_image.c
     src/mindtorch/autograd/formulas/derive_index.c
@@ -155,6 +161,7 @@ set(MINDTORCH_SOURCES
 set(MT_KERNEL_SOURCES
     src/kernels/entry/host_batch_norm.c
     src/kernels/entry/host_binary.c
+    src/kernels/entry/host_complex.c
     src/kernels/entry/host_copy.c
     src/kernels/entry/host_create.c
     src/kernels/entry/host_lanes.c
@@ -196,6 +203,8 @@ set(MT_KERNEL_SOURCES
     src/kernels/reduce/fold_run.c
     src/kernels/reduce/lanes.c
     src/kernels/reduce/running_order.c
+    src/kernels/signal/fft_plan.c
+    src/kernels/signal/fft_run.c
     src/kernels/walk/element.c
     src/kernels/walk/narrow.c
     src/kernels/walk/parallel.c
@@ -222,6 +231,7 @@ set(MT_ISA_SOURCES
     src/kernels/isa/rows/attention_loops.c
     src/kernels/isa/rows/norm_loops.c
     src/kernels/isa/rows/softmax_loops.c
+    src/kernels/isa/signal/fft_loops.c
 )
 
 set(MINDTORCH_PUBLIC_HEADERS

@@ -29,6 +29,10 @@ static const char *const reduce_codes[] = {
 #define MT_I_REDUCE(name) #name,
 #include <mindtorch/kernel_codes.def>
 };
+static const char *const complex_codes[] = {
+#define MT_I_COMPLEX(name) #name,
+#include <mindtorch/kernel_codes.def>
+};
 static const char *const random_codes[] = {
 #define MT_I_RANDOM(name) #name,
 #include <mindtorch/kernel_codes.def>
@@ -41,6 +45,7 @@ static const char *const spread_codes[] = {"var", "std"};
 static const char *const softmax_codes[] = {"", "log"};
 static const char *const scatter_codes[] = {"set", "add"};
 static const char *const put_codes[] = {"set", "accumulate"};
+static const char *const fft_codes[] = {"c2c", "r2c", "c2r"};
 static const char *const adam_codes[] = {"", "w"};
 
 typedef struct code_names {
@@ -65,6 +70,8 @@ static const code_names codes_of[MT_KERNEL_COUNT] = {
     [MT_KERNEL_SCATTER] = {CODES(scatter_codes)},
     [MT_KERNEL_INDEX_PUT] = {CODES(put_codes)},
     [MT_KERNEL_ADAM] = {CODES(adam_codes)},
+    [MT_KERNEL_COMPLEX] = {CODES(complex_codes), .typed_by = 1},
+    [MT_KERNEL_FFT] = {CODES(fft_codes), .typed_by = 1},
     [MT_KERNEL_COPY] = {.typed_by = 1},
     [MT_KERNEL_NONZERO] = {.typed_by = 1},
 };

@@ -24,8 +24,106 @@ static uint32_t fill_bytes(void *const *arrays, int64_t n, const mt__loop_params
     return 0;
 }
 
+/* ---- complex elements: the real parts, then the imaginary parts, as arrays of real numbers ---- */
+
+typedef struct part_array {
+    mt_array array;
+    int64_t strides[MT_MAX_DIMS];
+} part_array;
+
+static bool is_complex(const mt_array *array)
+{
+    return array->dtype == MT_DTYPE_C64 || array->dtype == MT_DTYPE_C128;
+}
+
+/* Real numbers are all there is of part 0. */
+static void part_init(part_array *part, const mt_array *whole, int64_t number)
+{
+    part->array = *whole;
+    if (!is_complex(whole)) {
+        return;
+    }
+    part->array.dtype = whole->dtype == MT_DTYPE_C64 ? MT_DTYPE_F32 : MT_DTYPE_F64;
+    part->array.data = (char *)whole->data + number * mt__element_bytes(part->array.dtype);
+    for (int32_t d = 0; d < whole->n_dims; d++) {
+        part->strides[d] = 2 * whole->strides[d];
+    }
+    part->array.strides = part->strides;
+}
+
+static int fill_part(const mt_array *out, int64_t number, const mt_scalar *value)
+{
+    part_array part;
+    part_init(&part, out, number);
+    mt_kernel_call call = {
+        .kernel = MT_KERNEL_FILL, .tensors = &part.array, .n_tensors = 1, .scalars = value,
+        .n_scalars = 1};
+    return mt__host_FILL(NULL, NULL, &call);
+}
+
+static int copy_part(const mt_array *out, const mt_array *in, int64_t number)
+{
+    part_array to, from;
+    part_init(&to, out, number);
+    part_init(&from, in, number);
+    const mt_array arrays[2] = {to.array, from.array};
+    mt_kernel_call call = {.kernel = MT_KERNEL_COPY, .tensors = arrays, .n_tensors = 2};
+    return mt__host_COPY(NULL, NULL, &call);
+}
+
+static uint32_t truth_of_parts(void *const *arrays, int64_t n, const mt__loop_params *params)
+{
+    uint8_t *out = arrays[0];
+    const double *re = arrays[1], *im = arrays[2];
+    (void)params;
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = re[i] != 0 || im[i] != 0;
+    }
+    return 0;
+}
+
+static uint32_t truth_of_floats(void *const *arrays, int64_t n, const mt__loop_params *params)
+{
+    uint8_t *out = arrays[0];
+    const float *re = arrays[1], *im = arrays[2];
+    (void)params;
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = re[i] != 0 || im[i] != 0;
+    }
+    return 0;
+}
+
+/* A bool is whether either part is not 0. Other real types take the real part. */
+static int copy_complex(const mt_array *out, const mt_array *in)
+{
+    if (is_complex(out)) {
+        const mt_scalar zero = {.kind = MT_KIND_INT};
+        int status = copy_part(out, in, 0);
+        if (status != MT_OK) {
+            return status;
+        }
+        return is_complex(in) ? copy_part(out, in, 1) : fill_part(out, 1, &zero);
+    }
+    if (out->dtype != MT_DTYPE_BOOL) {
+        return copy_part(out, in, 0);
+    }
+    part_array re, im;
+    part_init(&re, in, 0);
+    part_init(&im, in, 1);
+    const mt_array arrays[3] = {*out, re.array, im.array};
+    mt__loop_params params = {.repeats = 0};
+    mt__pointwise(arrays, 3, in->dtype == MT_DTYPE_C64 ? truth_of_floats : truth_of_parts, &params,
+                  CONVERT_GRAIN);
+    return MT_OK;
+}
+
 MT_HOST_KERNEL(FILL)
 {
+    if (MT_UNLIKELY(call->tensors[0].dtype == MT_DTYPE_C128)) {
+        const mt_scalar zero = {.kind = MT_KIND_INT};
+        int status = fill_part(&call->tensors[0], 0, &call->scalars[0]);
+        return status != MT_OK ? status : fill_part(&call->tensors[0], 1, &zero);
+    }
     static mt__loop_fn *const *const loops[MT_ISA_I_LEVELS] = MT_LOOP_LEVELS(mt__fill_loops);
     const mt_array *out = &call->tensors[0];
     int64_t bytes = mt__element_bytes(out->dtype);
@@ -167,20 +265,25 @@ MT_HOST_KERNEL(COPY)
     const mt_array *arrays = call->tensors;
     uint32_t to = arrays[0].dtype;
     uint32_t from = arrays[1].dtype;
+    int64_t numel;
+    bool flat = to == from && mt__all_contiguous(arrays, 2, &numel);
+    bool moves = flat || (to == from && to == MT_DTYPE_C64); /* which moves as any 8 bytes */
+    if (MT_UNLIKELY(to >= MT_DTYPE_C64 || from >= MT_DTYPE_C64) && !moves) {
+        return copy_complex(&arrays[0], &arrays[1]);
+    }
     if (to != from) {
         mt__loop_fn *loop = loops[mt__isa_level()][from * MT_DTYPE_COUNT + to];
         mt__loop_params params = {.repeats = 0};
         mt__pointwise(arrays, 2, loop, &params, CONVERT_GRAIN);
         return MT_OK;
     }
-    int64_t numel;
-    if (mt__all_contiguous(arrays, 2, &numel) && numel <= MOVE_GRAIN) {
+    if (flat && numel <= MOVE_GRAIN) {
         if (numel > 0 && arrays[0].data != arrays[1].data) {
             memcpy(arrays[0].data, arrays[1].data, (size_t)(numel * mt__element_bytes(to)));
         }
         return MT_OK;
     }
-    if (numel > 0) {
+    if (mt__array_numel(&arrays[0]) > 0) {
         mt__strided it;
         mt__strided_init(&it, arrays, 2, false);
         copy_same_type(&it);

@@ -33,6 +33,10 @@ void mt__scalar_store(const mt_scalar *scalar, mt_dtype dtype, void *element)
     case MT_DTYPE_F16: *(uint16_t *)element = mt__f32_to_f16((float)real); return;
     case MT_DTYPE_BF16: *(uint16_t *)element = mt__f32_to_bf16((float)real); return;
     case MT_DTYPE_F32: *(float *)element = (float)real; return;
+    case MT_DTYPE_C64: /* the imaginary part is 0 */
+        ((float *)element)[0] = (float)real;
+        ((float *)element)[1] = 0;
+        return;
     default: *(double *)element = real; return;
     }
 }

@@ -20,7 +20,7 @@ const uint8_t mt__wide_types[MT_DTYPE_COUNT] = {
     [MT_DTYPE_I64] = MT_DTYPE_I64,   [MT_DTYPE_F16] = MT_DTYPE_F32, [MT_DTYPE_BF16] = MT_DTYPE_F32,
     [MT_DTYPE_F32] = MT_DTYPE_F32,   [MT_DTYPE_F64] = MT_DTYPE_F64, [MT_DTYPE_I8] = MT_DTYPE_I32,
     [MT_DTYPE_I16] = MT_DTYPE_I32,   [MT_DTYPE_U16] = MT_DTYPE_I32, [MT_DTYPE_U32] = MT_DTYPE_I64,
-    [MT_DTYPE_U64] = MT_DTYPE_U64,
+    [MT_DTYPE_U64] = MT_DTYPE_U64,   [MT_DTYPE_C64] = MT_DTYPE_C64, [MT_DTYPE_C128] = MT_DTYPE_C128,
 };
 
 mt__loop_fn *mt__convert_loop(uint32_t from, uint32_t to)

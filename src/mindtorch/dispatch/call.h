@@ -36,6 +36,7 @@ struct mt__call {
     mt_value *results; /* n_results of them, NONE at entry */
     mt_device device;  /* where the work is done: the tensors', or the device argument */
     uint16_t n_temps;
+    bool is_complex;  /* an argument, or the type that is asked for */
     uint16_t cast_to; /* mt_dtype: autocast casts the arguments to it first; NONE: it does not */
     mt_tensor *temps[MT_MAX_TEMPS];
 };
@@ -120,6 +121,12 @@ MT_INLINE mt_tensor **mt__temp(mt__call *call)
     *place = NULL;
     return place;
 }
+
+/* Runs a call with complex numbers, or refuses it (ops/complex/complex_run.c). */
+int mt__complex_run(mt__call *call);
+
+/* MT_ENOTSUP: the op's derivative is not one for complex numbers. */
+int mt__complex_check_derivative(const mt__call *call);
 
 /* MT_ERUNTIME in torch's words: "Expected all tensors to be on the same device, but ...". Arguments
  * of the row are on several. */

@@ -33,6 +33,7 @@ typedef struct survey {
     mt_device device_0; /* of 0-d tensors that are not on the host; likewise */
     bool host_0;        /* there are 0-d tensors on the host */
     bool wants_grad;
+    bool is_complex; /* a tensor, or the type that is asked for */
 } survey;
 
 static MT_COLD int refuse_kind(const mt__op_row *row, uint32_t i, const mt_value *value)
@@ -115,6 +116,7 @@ MT_INLINE int survey_tensor(survey *s, const mt__op_row *row, const mt_value *ar
                             const mt_tensor *tensor)
 {
     /* A view's own flag is not set yet if its base entered a graph through an in-place write. */
+    s->is_complex |= tensor->dtype >= MT_DTYPE_C64;
     s->wants_grad |= tensor->requires_grad || (tensor->base != NULL && tensor->base->requires_grad);
     if (tensor->n_dims == 0 && tensor->device == MT_CPU) {
         s->host_0 = true;
@@ -170,6 +172,9 @@ static int survey_args(survey *s, const mt__op_row *row, const mt_value *args)
             MT_TRY(survey_tensor(s, row, args, args[i].of.tensor));
         } else if (kind == MT_KIND_TENSORS) {
             MT_TRY(survey_list(s, row, i, args));
+        } else if (kind == MT_KIND_DTYPE) {
+            s->is_complex |= args[i].of.integer >= MT_DTYPE_C64 &&
+                             args[i].of.integer < MT_DTYPE_COUNT;
         }
     }
     return MT_OK;
@@ -259,7 +264,7 @@ static int run_op(mt__call *call)
             status = mt__user_results_check(call);
         }
     } else {
-        status = row->run(call);
+        status = MT_LIKELY(!call->is_complex) ? row->run(call) : mt__complex_run(call);
     }
     drop_temps(call);
     if (MT_UNLIKELY(status != MT_OK)) {
@@ -280,6 +285,9 @@ static int run_op(mt__call *call)
 static int run_recorded(mt__call *call, bool record)
 {
     mt__recording recording = {NULL, NULL};
+    if (MT_UNLIKELY(call->is_complex && record && (call->row->flags & MT_OP_USER) == 0)) {
+        MT_TRY(mt__complex_check_derivative(call));
+    }
     MT_TRY(mt__autograd_before(call, record, &recording));
     mt__thread.below_autograd++;
     int status = run_op(call);
@@ -494,6 +502,7 @@ int mt__dispatch(const mt__op_row *row, const mt_value *args, mt_value *results)
     survey s = {.device = MT_DEVICE_NONE, .device_0 = MT_DEVICE_NONE};
     MT_TRY(survey_args(&s, row, args));
     MT_TRY(find_device(&s, row, args, &call.device));
+    call.is_complex = s.is_complex;
     if (MT_UNLIKELY(mt__thread.autocast != 0)) {
         call.cast_to = (uint16_t)mt__autocast_type(row, args);
     }

@@ -27,6 +27,10 @@ static const struct {
     [MT_DTYPE_U16] = {"UInt16", "short unsigned int", "uint16_t", 65535},
     [MT_DTYPE_U32] = {"UInt32", "unsigned int", "uint32_t", 4294967295.0},
     [MT_DTYPE_U64] = {"UInt64", "long unsigned int", "uint64_t", 18446744073709551615.0},
+    [MT_DTYPE_C64] = {"ComplexFloat", "c10::complex<float>", "c10::complex<float>",
+                      0x1.FFFFFEp127},
+    [MT_DTYPE_C128] = {"ComplexDouble", "c10::complex<double>", "c10::complex<double>",
+                       0x1.FFFFFFFFFFFFFp1023},
 };
 static_assert(MT_COUNT(types) == MT_DTYPE_COUNT, "a name for each type");
 
@@ -108,7 +112,7 @@ static bool integer_fits(int64_t value, mt_dtype dtype)
 static bool large_fits(mt_dtype dtype)
 {
     return dtype == MT_DTYPE_U64 || dtype == MT_DTYPE_BOOL ||
-           (mt_dtype_category(dtype) == MT_CATEGORY_REAL && dtype != MT_DTYPE_F16);
+           (mt_dtype_category(dtype) >= MT_CATEGORY_REAL && dtype != MT_DTYPE_F16);
 }
 
 static bool real_fits(double value, mt_dtype dtype)
@@ -116,7 +120,7 @@ static bool real_fits(double value, mt_dtype dtype)
     if (dtype == MT_DTYPE_BOOL) {
         return true;
     }
-    if (mt_dtype_category(dtype) == MT_CATEGORY_REAL) {
+    if (mt_dtype_category(dtype) >= MT_CATEGORY_REAL) {
         return !isfinite(value) || fabs(value) <= types[dtype].largest;
     }
     if (dtype == MT_DTYPE_I64) {
@@ -146,7 +150,8 @@ mt_scalar mt__number_as(const mt_scalar *number, mt_dtype dtype)
 {
     bool real = number->kind == MT_KIND_REAL;
     switch (mt_dtype_category(dtype)) {
-    case MT_CATEGORY_REAL: return mt_real(mt__scalar_real(number));
+    case MT_CATEGORY_REAL:
+    case MT_CATEGORY_COMPLEX: return mt_real(mt__scalar_real(number));
     case MT_CATEGORY_BOOL: return mt_bool(real ? number->of.real != 0 : number->of.integer != 0);
     default: break;
     }

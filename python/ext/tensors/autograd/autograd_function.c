@@ -235,7 +235,7 @@ static int note_outputs(function_context *ctx, PyObject *outputs)
         output->device = mt_tensor_device(tensor);
         output->n_dims = mt_tensor_n_dims(tensor);
         memcpy(output->sizes, mt_tensor_sizes(tensor), output->n_dims * sizeof(int64_t));
-        if (mt_dtype_category(dtype) == MT_CATEGORY_REAL && !is_marked(ctx, object)) {
+        if (mt_dtype_category(dtype) >= MT_CATEGORY_REAL && !is_marked(ctx, object)) {
             output->slot = (int32_t)ctx->n_made;
             ctx->made[ctx->n_made++] = tensor;
         }

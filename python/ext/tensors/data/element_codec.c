@@ -14,7 +14,8 @@ static const char *const titles[MT_DTYPE_COUNT] = {
     [MT_DTYPE_F32] = "torch.FloatTensor",  [MT_DTYPE_F64] = "torch.DoubleTensor",
     [MT_DTYPE_I8] = "torch.CharTensor",    [MT_DTYPE_I16] = "torch.ShortTensor",
     [MT_DTYPE_U16] = "torch.UInt16Tensor", [MT_DTYPE_U32] = "torch.UInt32Tensor",
-    [MT_DTYPE_U64] = "torch.UInt64Tensor",
+    [MT_DTYPE_U64] = "torch.UInt64Tensor", [MT_DTYPE_C64] = "torch.ComplexFloatTensor",
+    [MT_DTYPE_C128] = "torch.ComplexDoubleTensor",
 };
 
 const char *element_type_title(mt_dtype dtype)
@@ -116,6 +117,15 @@ static int store_real(void *place, mt_dtype dtype, double number)
     return 0;
 }
 
+int element_store_complex(void *place, mt_dtype dtype, double real, double imag)
+{
+    mt_dtype part = dtype == MT_DTYPE_C64 ? MT_DTYPE_F32 : MT_DTYPE_F64;
+    return store_real(place, part, real) != 0 ||
+                   store_real((char *)place + mt_dtype_size(part), part, imag) != 0
+               ? -1
+               : 0;
+}
+
 int element_store(void *place, mt_dtype dtype, const mt_scalar *number)
 {
     bool real = number->kind == MT_KIND_REAL;
@@ -123,6 +133,10 @@ int element_store(void *place, mt_dtype dtype, const mt_scalar *number)
         uint8_t byte = real ? number->of.real != 0.0 : number->of.integer != 0;
         memcpy(place, &byte, sizeof(byte));
         return 0;
+    }
+    if (mt_dtype_category(dtype) == MT_CATEGORY_COMPLEX) {
+        return element_store_complex(place, dtype,
+                                     real ? number->of.real : (double)number->of.integer, 0);
     }
     if (mt_dtype_category(dtype) == MT_CATEGORY_REAL) {
         return store_real(place, dtype, real ? number->of.real : (double)number->of.integer);
@@ -165,6 +179,16 @@ static PyObject *load_real(const void *place, mt_dtype dtype)
 
 PyObject *element_load(const void *place, mt_dtype dtype)
 {
+    if (dtype == MT_DTYPE_C64) {
+        float parts[2];
+        memcpy(parts, place, sizeof(parts));
+        return PyComplex_FromDoubles((double)parts[0], (double)parts[1]);
+    }
+    if (dtype == MT_DTYPE_C128) {
+        double parts[2];
+        memcpy(parts, place, sizeof(parts));
+        return PyComplex_FromDoubles(parts[0], parts[1]);
+    }
     if (mt_dtype_category(dtype) == MT_CATEGORY_REAL) {
         return load_real(place, dtype);
     }

@@ -11,6 +11,9 @@
  * integers beyond its range, NaN and infinities for integers; fractions are cut. -1: exception. */
 int element_store(void *place, mt_dtype dtype, const mt_scalar *number);
 
+/* The same for a complex type. */
+int element_store_complex(void *place, mt_dtype dtype, double real, double imag);
+
 /* A bool, int or float. NULL: exception. */
 PyObject *element_load(const void *place, mt_dtype dtype);
 

@@ -120,6 +120,32 @@ static Py_ssize_t store_longs(filling *fill, PyObject *const *items, Py_ssize_t 
     return i;
 }
 
+/* One element. */
+static int store_item(filling *fill, PyObject *item)
+{
+    mt_scalar number = mt_int(0);
+    if (mt_dtype_category(fill->dtype) == MT_CATEGORY_COMPLEX) {
+        PyObject *value = item;
+        Py_INCREF(value);
+        if (tensor_check(item)) { /* 0-d, or the conversion to a complex number fails */
+            Py_SETREF(value, PyObject_CallMethod(item, "item", NULL));
+        }
+        Py_complex parts = {0, 0};
+        if (value != NULL) {
+            parts = PyComplex_AsCComplex(value);
+            Py_DECREF(value);
+        }
+        if (PyErr_Occurred()) {
+            return -1;
+        }
+        return element_store_complex(fill->next, fill->dtype, parts.real, parts.imag);
+    }
+    if (number_of(item, fill->dtype, &number) != 0) {
+        return -1;
+    }
+    return element_store(fill->next, fill->dtype, &number);
+}
+
 static int store_row(filling *fill, PyObject *row)
 {
     Py_ssize_t count = PySequence_Fast_GET_SIZE(row);
@@ -135,10 +161,9 @@ static int store_row(filling *fill, PyObject *row)
             return -1;
         }
         PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(row, done));
-        mt_scalar number = mt_int(0);
-        int failed = number_of(item, fill->dtype, &number);
+        int failed = store_item(fill, item);
         Py_DECREF(item);
-        if (failed != 0 || element_store(fill->next, fill->dtype, &number) != 0) {
+        if (failed != 0) {
             return -1;
         }
         fill->next += fill->item_bytes;
@@ -204,11 +229,7 @@ static int fill_all(filling *fill, PyObject *data)
     if (fill->n_dims > 0) {
         return store(fill, 0, data);
     }
-    mt_scalar number = mt_int(0);
-    if (number_of(data, fill->dtype, &number) != 0) {
-        return -1;
-    }
-    return element_store(fill->next, fill->dtype, &number);
+    return store_item(fill, data);
 }
 
 mt_tensor *data_from_sequence(PyObject *data, mt_dtype dtype, mt_device device, bool indexing)
@@ -234,7 +255,7 @@ mt_tensor *data_from_sequence(PyObject *data, mt_dtype dtype, mt_device device, 
     if (zero_or_raise(mt_empty_with(fill.sizes, fill.n_dims, fill.dtype, MT_CPU, &tensor)) != 0) {
         return NULL;
     }
-    char none[8]; /* a tensor without elements may have no memory, and nothing is stored */
+    char none[16]; /* a tensor without elements may have no memory, and nothing is stored */
     fill.next = mt_tensor_numel(tensor) == 0 ? none : mt_tensor_data(tensor);
     if (fill_all(&fill, data) != 0) {
         mt_tensor_release(tensor);

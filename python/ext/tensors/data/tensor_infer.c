@@ -128,8 +128,9 @@ static mt_dtype infer_number(PyObject *object)
         return MT_DTYPE_I64;
     }
     if (PyComplex_Check(object)) {
-        PyErr_SetString(PyExc_NotImplementedError, "complex tensors are not supported");
-    } else if (infer_is_text(object)) {
+        return mt_default_dtype() == MT_DTYPE_F64 ? MT_DTYPE_C128 : MT_DTYPE_C64;
+    }
+    if (infer_is_text(object)) {
         PyErr_Format(PyExc_TypeError, "new(): invalid data type '%.100s'",
                      Py_TYPE(object)->tp_name);
     } else {

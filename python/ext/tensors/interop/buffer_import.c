@@ -75,6 +75,9 @@ static mt_dtype dtype_of_format(const char *format, Py_ssize_t item, bool *forei
         *foreign = (format[0] == other || (format[0] == '!' && PY_LITTLE_ENDIAN)) && item > 1;
         format++;
     }
+    if (format[0] == 'Z' && (format[1] == 'f' || format[1] == 'd') && format[2] == '\0') {
+        return format[1] == 'f' ? MT_DTYPE_C64 : MT_DTYPE_C128;
+    }
     if (format[0] == '\0' || format[1] != '\0') {
         return MT_DTYPE_NONE;
     }

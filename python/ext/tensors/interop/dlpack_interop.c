@@ -27,7 +27,8 @@ static const struct {
     [MT_DTYPE_F32] = {DLPACK_FLOAT, 32}, [MT_DTYPE_F64] = {DLPACK_FLOAT, 64},
     [MT_DTYPE_I8] = {DLPACK_INT, 8},     [MT_DTYPE_I16] = {DLPACK_INT, 16},
     [MT_DTYPE_U16] = {DLPACK_UINT, 16},  [MT_DTYPE_U32] = {DLPACK_UINT, 32},
-    [MT_DTYPE_U64] = {DLPACK_UINT, 64},
+    [MT_DTYPE_U64] = {DLPACK_UINT, 64},  [MT_DTYPE_C64] = {DLPACK_COMPLEX, 64},
+    [MT_DTYPE_C128] = {DLPACK_COMPLEX, 128},
 };
 
 static mt_dtype dtype_of(const dlpack_tensor *tensor)

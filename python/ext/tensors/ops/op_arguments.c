@@ -77,6 +77,22 @@ static int scalar_argument(PyObject *object, mt_value *value)
     return scalar_of_tensor(tensor, value) != 0 ? -1 : 1;
 }
 
+/* A complex number is the tensor that stands for it; the scratch holds it. */
+static int complex_argument(PyObject *object, mt_value *value, op_scratch *scratch)
+{
+    Py_complex parts = PyComplex_AsCComplex(object);
+    op_held *list = op_scratch_take(scratch, sizeof(op_held) / sizeof(int64_t) + 1);
+    if (list == NULL || zero_or_raise(mt_tensor_from_complex(parts.real, parts.imag,
+                                                             &list->tensors[0])) != 0) {
+        return -1;
+    }
+    list->count = 1;
+    list->next = scratch->lists;
+    scratch->lists = list;
+    *value = value_tensor(list->tensors[0]);
+    return 1;
+}
+
 static int int_argument(const op_param *param, PyObject *object, mt_value *value)
 {
     if (param->format && Py_IS_TYPE(object, tensors.format_type)) {
@@ -187,7 +203,8 @@ static int text_argument(PyObject *object, mt_value *value)
 static int dtype_argument(PyObject *object, mt_value *value)
 {
     if (!Py_IS_TYPE(object, tensors.dtype_type) && object != (PyObject *)&PyFloat_Type &&
-        object != (PyObject *)&PyLong_Type && object != (PyObject *)&PyBool_Type) {
+        object != (PyObject *)&PyLong_Type && object != (PyObject *)&PyBool_Type &&
+        object != (PyObject *)&PyComplex_Type) {
         return 0;
     }
     mt_dtype dtype = MT_DTYPE_NONE;
@@ -230,7 +247,9 @@ int op_argument(const op_param *param, PyObject *object, mt_value *value, op_scr
         return param->optional;
     }
     switch ((op_type)param->type) {
-    case OP_TENSOR_OR_SCALAR: return scalar_try(object, value);
+    case OP_TENSOR_OR_SCALAR:
+        return PyComplex_Check(object) ? complex_argument(object, value, scratch)
+                                       : scalar_try(object, value);
     case OP_TENSORS:
     case OP_OPTIONAL_TENSORS: return tensors_argument(param, object, value, scratch);
     case OP_SCALAR:

@@ -20,9 +20,10 @@ static PyObject *is_floating_point(PyObject *self, void *Py_UNUSED(context))
     return PyBool_FromLong(mt_dtype_category(((dtype_object *)self)->dtype) == MT_CATEGORY_REAL);
 }
 
-static PyObject *is_complex(PyObject *Py_UNUSED(self), void *Py_UNUSED(context))
+static PyObject *is_complex(PyObject *self, void *Py_UNUSED(context))
 {
-    Py_RETURN_FALSE;
+    return PyBool_FromLong(mt_dtype_category(((dtype_object *)self)->dtype) ==
+                           MT_CATEGORY_COMPLEX);
 }
 
 bool dtype_is_signed(mt_dtype dtype)
@@ -44,7 +45,7 @@ static PyObject *get_itemsize(PyObject *self, void *Py_UNUSED(context))
 static PyGetSetDef properties[] = {
     {"is_floating_point", is_floating_point, NULL,
      "Whether it is a type of floating-point numbers.", NULL},
-    {"is_complex", is_complex, NULL, "Whether it is a type of complex numbers: never.", NULL},
+    {"is_complex", is_complex, NULL, "Whether it is a type of complex numbers.", NULL},
     {"is_signed", is_signed, NULL, "Whether it has negative numbers.", NULL},
     {"itemsize", get_itemsize, NULL, "bytes of an element", NULL},
     {NULL, NULL, NULL, NULL, NULL},
@@ -78,6 +79,8 @@ int dtype_from_object(PyObject *object, mt_dtype *dtype)
         *dtype = MT_DTYPE_NONE;
     } else if (object == (PyObject *)&PyFloat_Type) {
         *dtype = MT_DTYPE_F64;
+    } else if (object == (PyObject *)&PyComplex_Type) {
+        *dtype = MT_DTYPE_C128;
     } else if (object == (PyObject *)&PyLong_Type) {
         *dtype = MT_DTYPE_I64;
     } else if (object == (PyObject *)&PyBool_Type) {

@@ -261,7 +261,7 @@ PyObject *tensor_index_number(PyObject *self)
 {
     mt_tensor *tensor = tensor_of(self);
     if (mt_tensor_numel(tensor) != 1 ||
-        mt_dtype_category(mt_tensor_dtype(tensor)) == MT_CATEGORY_REAL) {
+        mt_dtype_category(mt_tensor_dtype(tensor)) >= MT_CATEGORY_REAL) {
         PyErr_SetString(PyExc_TypeError,
                         "only integer tensors of a single element can be converted to an index");
         return NULL;

@@ -171,7 +171,7 @@ static int take_number_tensor(entries *e, mt_tensor *tensor)
 static int take_tensor(entries *e, mt_tensor *tensor)
 {
     mt_dtype dtype = mt_tensor_dtype(tensor);
-    if (mt_tensor_n_dims(tensor) == 0 && mt_dtype_category(dtype) != MT_CATEGORY_REAL) {
+    if (mt_tensor_n_dims(tensor) == 0 && mt_dtype_category(dtype) < MT_CATEGORY_REAL) {
         return take_number_tensor(e, tensor);
     }
     if (dtype == MT_DTYPE_U8 &&

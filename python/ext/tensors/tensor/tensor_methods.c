@@ -144,9 +144,10 @@ static PyObject *is_signed(PyObject *self, PyObject *Py_UNUSED(ignored))
     return PyBool_FromLong(dtype_is_signed(mt_tensor_dtype(tensor_of(self))));
 }
 
-static PyObject *is_complex(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
+static PyObject *is_complex(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    Py_RETURN_FALSE;
+    return PyBool_FromLong(mt_dtype_category(mt_tensor_dtype(tensor_of(self))) ==
+                           MT_CATEGORY_COMPLEX);
 }
 
 static PyObject *is_view(PyObject *self, PyObject *Py_UNUSED(ignored))
@@ -349,7 +350,7 @@ PyMethodDef tensor_methods[] = {
     {"is_signed", is_signed, METH_NOARGS,
      "is_signed($self, /)\n--\n\nWhether its type has negative numbers."},
     {"is_complex", is_complex, METH_NOARGS,
-     "is_complex($self, /)\n--\n\nWhether its type is one of complex numbers: never."},
+     "is_complex($self, /)\n--\n\nWhether its type is one of complex numbers."},
     {"is_inference", is_inference, METH_NOARGS,
      "is_inference($self, /)\n--\n\nWhether it was made in inference mode: no graph can keep it."},
     {"_raise_version", raise_version, METH_NOARGS, NULL},

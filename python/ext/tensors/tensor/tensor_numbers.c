@@ -23,12 +23,25 @@ int operator_ops_start(PyObject *Py_UNUSED(module))
     return 0;
 }
 
+/* A complex number as a tensor; else tensor_from_array(). */
+static PyObject *tensor_from_other(PyObject *object)
+{
+    if (!PyComplex_Check(object)) {
+        return tensor_from_array(object);
+    }
+    mt_tensor *number = NULL;
+    Py_complex parts = PyComplex_AsCComplex(object);
+    return zero_or_raise(mt_tensor_from_complex(parts.real, parts.imag, &number)) != 0
+               ? NULL
+               : tensor_wrap(number);
+}
+
 /* A NumPy array takes part as the tensor over its memory, with which `again` is called. */
 static PyObject *with_array(tensor_binary *again, PyObject *a, PyObject *b)
 {
-    PyObject *first = tensor_check(a) ? Py_NewRef(a) : tensor_from_array(a);
+    PyObject *first = tensor_check(a) ? Py_NewRef(a) : tensor_from_other(a);
     PyObject *second =
-        first == NULL ? NULL : (tensor_check(b) ? Py_NewRef(b) : tensor_from_array(b));
+        first == NULL ? NULL : (tensor_check(b) ? Py_NewRef(b) : tensor_from_other(b));
     PyObject *result = NULL;
     if (first != NULL && second != NULL) {
         result = again(first, second);

@@ -83,11 +83,6 @@ static PyObject *get_false(PyObject *Py_UNUSED(self), void *Py_UNUSED(context))
     Py_RETURN_FALSE;
 }
 
-static PyObject *get_self(PyObject *self, void *Py_UNUSED(context))
-{
-    return Py_NewRef(self);
-}
-
 static PyObject *get_zero(PyObject *Py_UNUSED(self), void *Py_UNUSED(context))
 {
     return PyLong_FromLong(0);
@@ -127,6 +122,34 @@ static PyObject *get_T(PyObject *self, void *Py_UNUSED(context))
         }
     }
     return operator_call(OPERATOR_NUMPY_T, &value, 1);
+}
+
+/* x.real and x.imag: the ops of these names. */
+static PyObject *get_part(PyObject *self, void *context)
+{
+    mt_op op = UINT32_MAX;
+    mt_value value = value_tensor(tensor_of(self));
+    mt_value part = value_none();
+    if (tensors_find_op(context, &op) != 0 || tensors_call(op, &value, 1, &part, 1) != 0) {
+        return NULL;
+    }
+    return tensors_result(&part);
+}
+
+static int set_part(PyObject *self, PyObject *value, void *context)
+{
+    if (value == NULL) {
+        PyErr_Format(PyExc_AttributeError, "cannot delete %s", (const char *)context);
+        return -1;
+    }
+    PyObject *part = get_part(self, context);
+    PyObject *done = NULL;
+    if (part != NULL) {
+        done = PyObject_CallMethod(part, tensor_check(value) ? "copy_" : "fill_", "O", value);
+        Py_DECREF(part);
+    }
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
 }
 
 static PyObject *get_mT(PyObject *self, void *context)
@@ -262,7 +285,9 @@ PyGetSetDef tensor_properties[] = {
     {"is_xpu", get_false, NULL, "False: there are none.", NULL},
     {"is_xla", get_false, NULL, "False: there are none.", NULL},
     {"is_nested", get_false, NULL, "False: there are none.", NULL},
-    {"real", get_self, NULL, "The tensor itself: there are no complex numbers.", NULL},
+    {"real", get_part, set_part, "A view of the real parts; a real tensor itself.",
+     (char[]){"real"}},
+    {"imag", get_part, set_part, "A view of the imaginary parts.", (char[]){"imag"}},
     {"output_nr", get_zero, NULL, "Which result of its node it is.", NULL},
     {"T", get_T, NULL, "A view with the order of the dimensions reversed.", NULL},
     {"mT", get_mT, NULL, "A view with the last two dimensions exchanged.", (char[]){"mT"}},

@@ -271,7 +271,7 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 
 int tensor_require_grad(mt_tensor *tensor)
 {
-    if (mt_dtype_category(mt_tensor_dtype(tensor)) != MT_CATEGORY_REAL) {
+    if (mt_dtype_category(mt_tensor_dtype(tensor)) < MT_CATEGORY_REAL) {
         PyErr_SetString(PyExc_RuntimeError,
                         "Only Tensors of floating point and complex dtype can require gradients");
         return -1;

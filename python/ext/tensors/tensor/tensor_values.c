@@ -108,7 +108,16 @@ int scalar_of_tensor(mt_tensor *tensor, mt_scalar *scalar)
         return -1;
     }
     mt_value arg = value_tensor(tensor);
-    return tensors_call(item, &arg, 1, scalar, 1);
+    if (tensors_call(item, &arg, 1, scalar, 1) != 0) {
+        return -1;
+    }
+    if (scalar->kind == MT_KIND_TENSOR) {
+        mt_value_clear(scalar);
+        PyErr_SetString(PyExc_RuntimeError,
+                        "a complex number cannot be converted to a real one");
+        return -1;
+    }
+    return 0;
 }
 
 int scalar_from_object(PyObject *object, mt_scalar *scalar)
@@ -156,7 +165,12 @@ PyObject *tensors_result(mt_value *result)
 {
     if (result->kind == MT_KIND_TENSOR) {
         mt_tensor *tensor = result->of.tensor;
+        double parts[2];
         result->kind = MT_KIND_NONE;
+        if (mt_tensor_number(tensor, parts)) { /* of item() */
+            mt_tensor_release(tensor);
+            return PyComplex_FromDoubles(parts[0], parts[1]);
+        }
         return tensor_wrap(tensor);
     }
     if (result->kind == MT_KIND_TENSORS) {

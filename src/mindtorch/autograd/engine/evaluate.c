@@ -256,7 +256,7 @@ static int place_arg(mt_value *arg, const mt__edge *edges)
 static int place_result(mt_value *result, mt_node *node, uint32_t i)
 {
     if (result->kind != MT_KIND_TENSOR || result->of.tensor == NULL ||
-        mt__tensor_category(result->of.tensor) != MT_CATEGORY_REAL) {
+        mt__tensor_category(result->of.tensor) < MT_CATEGORY_REAL) {
         return MT_OK;
     }
     mt__edge self = {node, i};
@@ -426,6 +426,13 @@ static MT_NOINLINE int make_fit(const mt_node *node, uint32_t i, const mt__packe
                         "Function %s returned an invalid gradient at index %u - expected device %s "
                         "but got %s",
                         mt_node_name(node), i, want, mt_device_name((*grad)->device));
+    }
+    if (mt__tensor_category(*grad) == MT_CATEGORY_COMPLEX &&
+        mt_dtype_category((mt_dtype)meta->dtype) != MT_CATEGORY_COMPLEX) {
+        mt_tensor *real = NULL; /* of a real input only the real part counts */
+        MT_TRY(mt_real_part(*grad, &real));
+        mt_tensor_release(*grad);
+        *grad = real;
     }
     mt__shape shape = {.n_dims = meta->n_dims};
     memcpy(shape.sizes, meta->sizes, meta->n_dims * sizeof(int64_t));

@@ -17,6 +17,12 @@ static int make_grad(mt_tensor *tensor, mt_tensor *gradient, size_t i, mt__root 
         if (tensor->numel != 1) {
             return mtb_fail(MT_ERUNTIME, "grad can be implicitly created only for scalar outputs");
         }
+        if (mt__tensor_category(tensor) == MT_CATEGORY_COMPLEX) {
+            return mtb_fail(MT_ERUNTIME,
+                            "grad can be implicitly created only for real scalar outputs but got "
+                            "torch.%s",
+                            mt_dtype_name((mt_dtype)tensor->dtype));
+        }
         bool disabled = mt__thread.grad_disabled;
         mt__thread.grad_disabled = true;
         const int64_t preserve = 1; /* as torch asks for it */

@@ -38,7 +38,9 @@ static int pow_base_backward(mt__backward *b)
         MT_TRY(mt_pow_tensor_scalar(self, real ? mt_real(e - 1) : mt_int(exponent->of.integer - 1),
                                     MT_STEP(b)));
         MT_TRY(mt_mul_scalar(mt__bw_last(b), *exponent, MT_STEP(b)));
-        MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
+        mt_tensor *slope = NULL;
+        MT_TRY(mt__bw_conjugate(b, mt__bw_last(b), &slope));
+        MT_TRY(mt_mul(mt__bw_grad(b), slope, MT_STEP(b)));
         return mt__bw_give_last(b, 0);
     }
     mt_tensor *e = exponent->of.tensor;
@@ -94,6 +96,11 @@ int mt__polygamma_backward(mt__backward *b)
 
 int mt__pow_backward(mt__backward *b)
 {
+    bool number = b->args[1].kind != MT_KIND_TENSOR;
+    if (!number && mt__tensor_category(mt__bw_grad(b)) == MT_CATEGORY_COMPLEX) {
+        return mtb_fail(MT_ENOTSUP, "the derivative for 'pow' of complex tensors is implemented for "
+                                    "exponents that are numbers");
+    }
     if (mt__wants(b, 0)) {
         MT_TRY(pow_base_backward(b));
     }

@@ -55,6 +55,7 @@ static int give_operand(mt__backward *b, const product *p, bool left)
     mt_tensor *other = mt__bw_arg(b, left ? p->b : p->a);
     mt_tensor *grad = mt__bw_grad(b);
     bool turned = mt__input_meta(b, mt__input_of(b, arg))->turned;
+    MT_TRY(mt__bw_conjugate(b, other, &other));
     MT_TRY(turn(b, p->batched, turned ? grad : other, turned ? &grad : &other));
     bool grad_first = left != turned;
     MT_TRY(multiply(b, p->batched, grad_first ? grad : other, grad_first ? other : grad, &grad));

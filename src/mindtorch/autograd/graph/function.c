@@ -369,7 +369,7 @@ static int tie_outputs(const applying *a, mt_node *node)
 {
     for (size_t i = 0; i < a->n_outputs; i++) {
         mt_tensor *output = a->outputs[i];
-        if (mt__tensor_category(output) != MT_CATEGORY_REAL) {
+        if (mt__tensor_category(output) < MT_CATEGORY_REAL) {
             continue;
         }
         if (!is_dirty(a->call, output)) {

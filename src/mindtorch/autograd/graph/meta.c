@@ -200,7 +200,7 @@ mt_status mt_tensor_set_requires_grad(mt_tensor *tensor, bool requires_grad)
         tensor->requires_grad = false;
         return MT_OK;
     }
-    if (mt__tensor_category(tensor) != MT_CATEGORY_REAL) {
+    if (mt__tensor_category(tensor) < MT_CATEGORY_REAL) {
         return mtb_fail(MT_ERUNTIME, "only Tensors of floating point dtype can require gradients");
     }
     if (tensor->storage->inference && mt__thread.inference == 0) {
@@ -299,7 +299,7 @@ bool mt_tensor_retains_grad(const mt_tensor *tensor)
 mt_status mt_tensor_set_data(mt_tensor *tensor, const mt_tensor *source)
 {
     bool needs = mt__tensor_needs(tensor);
-    if (needs && mt__tensor_category(source) != MT_CATEGORY_REAL) {
+    if (needs && mt__tensor_category(source) < MT_CATEGORY_REAL) {
         return mtb_fail(MT_ERUNTIME,
                         "data set to a tensor that requires gradients must be floating "
                         "point or complex dtype");

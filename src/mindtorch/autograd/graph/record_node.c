@@ -337,7 +337,7 @@ static bool list_outputs(const mt__call *call, mt_tensor **outputs)
         uint32_t count = list ? result->count : 1;
         for (uint32_t k = 0; k < count; k++) {
             mt_tensor *output = list ? result->of.tensors[k] : single;
-            any = any || (output != NULL && mt__tensor_category(output) == MT_CATEGORY_REAL);
+            any = any || (output != NULL && mt__tensor_category(output) >= MT_CATEGORY_REAL);
             outputs[n++] = output;
         }
     }
@@ -347,7 +347,7 @@ static bool list_outputs(const mt__call *call, mt_tensor **outputs)
 /* `refs` counts the outputs attached so far: the first one gets the creator's own reference. */
 static int tie_output(mt_node *node, uint32_t i, mt_tensor *output, uint32_t *refs)
 {
-    if (mt__tensor_category(output) != MT_CATEGORY_REAL || output->requires_grad) {
+    if (mt__tensor_category(output) < MT_CATEGORY_REAL || output->requires_grad) {
         return MT_OK; /* no gradient, or the op returned its input */
     }
     if (mt__meta_need(output) == NULL) {
@@ -535,7 +535,7 @@ int mt__autograd_before(mt__call *call, bool record, mt__recording *recording)
     if (!record) {
         return mtb_fail(MT_ENOTSUP, "the derivative for '%s' is not implemented", row->name);
     }
-    if (mt__tensor_category(self) != MT_CATEGORY_REAL) {
+    if (mt__tensor_category(self) < MT_CATEGORY_REAL) {
         return MT_OK;
     }
     int status = prepare(call, recording);

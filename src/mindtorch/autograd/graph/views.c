@@ -51,6 +51,11 @@ static MT_COLD int refuse_view(const mt_tensor *view, const char *what)
               "clarify your code by moving both the view and the inplace either both inside the "
               "inference_mode block (if you don't want the inplace to be tracked) or both outside "
               "(if you want the inplace to be tracked).";
+    } else if ((view->view_flags & MT_VIEW_TYPE) != 0) {
+        why = " This view has another element type than its base (view_as_real, view_as_complex, "
+              "real, imag); writing to such views, or to their bases, where gradients are recorded "
+              "is not implemented. You should replace the inplace operation by an out-of-place "
+              "one.";
     } else if ((view->view_flags & MT_VIEW_NO_GRAD) == 0) {
         why =
             " This view is the output of a function that returns multiple views. Such functions "

@@ -52,7 +52,7 @@ static const uint8_t ranks[MT_DTYPE_COUNT] = {
     [MT_DTYPE_BOOL] = 0, [MT_DTYPE_U8] = 1,  [MT_DTYPE_I8] = 2,    [MT_DTYPE_I16] = 3,
     [MT_DTYPE_I32] = 4,  [MT_DTYPE_I64] = 5, [MT_DTYPE_U16] = 6,   [MT_DTYPE_U32] = 7,
     [MT_DTYPE_U64] = 8,  [MT_DTYPE_F16] = 9, [MT_DTYPE_BF16] = 10, [MT_DTYPE_F32] = 11,
-    [MT_DTYPE_F64] = 12,
+    [MT_DTYPE_F64] = 12, [MT_DTYPE_C64] = 13, [MT_DTYPE_C128] = 14,
 };
 
 mt_dtype mt_promote_types(mt_dtype a, mt_dtype b)
@@ -68,10 +68,14 @@ mt_dtype mt_promote_types(mt_dtype a, mt_dtype b)
     if (larger == MT_DTYPE_BF16 && smaller == MT_DTYPE_F16) {
         return MT_DTYPE_F32;
     }
+    if (larger == MT_DTYPE_C64 && smaller == MT_DTYPE_F64) {
+        return MT_DTYPE_C128;
+    }
     if (larger == MT_DTYPE_I8 && smaller == MT_DTYPE_U8) {
         return MT_DTYPE_I16;
     }
-    if (larger == MT_DTYPE_U16 || larger == MT_DTYPE_U32 || larger == MT_DTYPE_U64) {
+    if (larger == MT_DTYPE_U16 || larger == MT_DTYPE_U32 || larger == MT_DTYPE_U64 ||
+        (larger >= MT_DTYPE_C64 && smaller >= MT_DTYPE_U16 && smaller <= MT_DTYPE_U64)) {
         mtb_fail(MT_ERUNTIME,
                  "Promotion for uint16, uint32, uint64 types is not supported, attempted to "
                  "promote %s and %s",

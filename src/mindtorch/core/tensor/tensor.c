@@ -25,6 +25,7 @@ MT_INLINE void fill_in(mt_tensor *tensor, mt_dtype dtype, mt_device device, mt__
     tensor->device = device;
     tensor->view_version = 0;
     tensor->view_flags = 0;
+    tensor->is_number = false;
     tensor->is_parameter = false;
     tensor->offset = 0;
     tensor->id = mt__next_id();
@@ -165,6 +166,23 @@ mt_status mt_tensor_from_data(const void *data, mt_dtype dtype, const int64_t *s
     }
     *out = tensor;
     return MT_OK;
+}
+
+mt_status mt_tensor_from_complex(double real, double imag, mt_tensor **out)
+{
+    const double parts[2] = {real, imag};
+    MT_TRY(mt_tensor_from_data(parts, MT_DTYPE_C128, NULL, 0, MT_CPU, out));
+    (*out)->is_number = true;
+    return MT_OK;
+}
+
+bool mt_tensor_number(const mt_tensor *tensor, double parts[2])
+{
+    if (MT_LIKELY(!tensor->is_number)) {
+        return false;
+    }
+    memcpy(parts, mt__array(tensor).data, 2 * sizeof(parts[0]));
+    return true;
 }
 
 /* Bytes from the first element to the end of the last; MT_ERUNTIME on overflow. */

@@ -23,10 +23,11 @@ typedef struct mt__autograd mt__autograd;
 
 /* What kind of view a tensor is; decides whether it may be written when gradients are recorded. */
 enum {
-    MT_VIEW_NO_GRAD = 1,  /* made in no_grad mode */
-    MT_VIEW_MULTI = 2,    /* one of several results (split, unbind) */
-    MT_VIEW_FUNCTION = 4, /* made by a custom function */
-    MT_VIEW_INFERENCE = 8 /* made in inference mode, of a tensor that was not */
+    MT_VIEW_NO_GRAD = 1,   /* made in no_grad mode */
+    MT_VIEW_MULTI = 2,     /* one of several results (split, unbind) */
+    MT_VIEW_FUNCTION = 4,  /* made by a custom function */
+    MT_VIEW_INFERENCE = 8, /* made in inference mode, of a tensor that was not */
+    MT_VIEW_TYPE = 16      /* of another element type than its base: view_as_real(), x.real */
 };
 
 struct mt_tensor {
@@ -40,6 +41,7 @@ struct mt_tensor {
                               Autograd's after that */
     uint8_t view_flags;    /* MT_VIEW_* */
     bool is_parameter;     /* a module's, for the profiler (mt_tensor_set_parameter) */
+    bool is_number;        /* stands for a complex number in an op's arguments: weak in promotion */
     int64_t numel;
     int64_t offset; /* in elements */
     uint64_t id;
