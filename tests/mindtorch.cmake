@@ -54,6 +54,7 @@ foreach(name IN ITEMS test_copy_kernels test_narrow test_pointwise_binary test_p
   target_sources(${name} PRIVATE support/pointwise_values.c support/strided_array.c)
 endforeach()
 mt_torch_test(test_parallel unit/kernels/test_parallel.c)
+mt_torch_test(test_fft unit/kernels/test_fft.c)
 foreach(name IN ITEMS test_attention test_conv test_gemm)
   mt_torch_test(${name} unit/kernels/${name}.c)
   target_sources(${name} PRIVATE support/strided_array.c)

@@ -95,6 +95,7 @@ set(MT_PYTHON_TESTS
     tensors/test_inference_mode
     tensors/test_meta
     tensors/test_indexing
+    tensors/test_complex
     tensors/test_integer_types
     tensors/test_interop
     tensors/test_legacy_types

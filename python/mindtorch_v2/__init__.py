@@ -31,6 +31,7 @@ from .version import __version__
 
 globals().update(_legacy_types.CPU)  # FloatTensor, LongTensor and so on
 half, float, double, short, int, long = float16, float32, float64, int16, int32, int64
+cfloat, cdouble = complex64, complex128
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 newaxis = None
 

@@ -483,7 +483,7 @@ METHODS.update({
     "transpose_": _in_place(_ops.transpose, "transpose_"),
     "swapaxes_": _in_place(_ops.transpose, "swapaxes_"),
     "swapdims_": _in_place(_ops.transpose, "swapdims_"),
-    "is_shared": _false,
+    "is_shared": _false, "is_conj": _false, "is_neg": _false,
     "__reversed__": _reversed,
 })
 

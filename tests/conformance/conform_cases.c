@@ -4,7 +4,7 @@
  * ints, scalars}. Each row is tried for each of its codes and types.
  *
  *     type     ? bool, u uint8, i int32, l int64, h float16, g bfloat16, f float32, d float64;
- *              x is the row's type of the moment
+ *              c complex64, z complex128; x is the row's type of the moment
  *     tensor   x[3,4] followed by: t first dimension innermost, s every second element,
  *              bMASK stride 0 in these dimensions, + above 0, #LOW:HIGH whole numbers in
  *              [LOW, HIGH), %N one in N is not 0, ~N 0 1 2 ... and again;
@@ -38,6 +38,26 @@ const cf_case cf_cases[] = {
     {ONE(EYE), "?ilfd", "x[3,5]t", "", ""},
     {K(TRIANGLE), 0, 1, "ilfd", "x[2,3,4] x[2,3,4]t", "1", ""},
     {K(TRIANGLE), 0, 1, "f", "x[4,4]s x[4,4]", "-1", ""},
+
+    {ONE(FILL), "cz", "x[3,5]s", "", "r2.5"},
+    {ONE(COPY), "cz?ilfd", "x[3,4]t c[3,4]", "", ""},
+    {ONE(COPY), "cz?ilfd", "z[3,4] x[3,4]s", "", ""},
+
+    /* ---- complex ---- */
+    {K(COMPLEX), MT_COMPLEX_SUM, MT_COMPLEX_DIFFERENCE, "cz", "x[3,4] x[3,4]s x[3,4]b1", "", "r2"},
+    {K(COMPLEX), MT_COMPLEX_PRODUCT, MT_COMPLEX_POWER, "cz", "x[3,4]t x[3,4] x[3,4]+", "", "r1"},
+    {K(COMPLEX), MT_COMPLEX_EQUAL, MT_COMPLEX_EQUAL, "cz", "?[3,4] x[3,4] x[3,4]", "", ""},
+    {K(COMPLEX), MT_COMPLEX_OF_PARTS, MT_COMPLEX_OF_PARTS, "f", "c[3,4] x[3,4] x[3,4]t", "", ""},
+    {K(COMPLEX), MT_COMPLEX_OF_PARTS, MT_COMPLEX_OF_PARTS, "d", "z[3,4] x[3,4] x[3,4]t", "", ""},
+    {K(COMPLEX), MT_COMPLEX_NEGATIVE, MT_COMPLEX_SIGN, "cz", "x[3,4] x[3,4]t", "", ""},
+    {K(COMPLEX), MT_COMPLEX_ABS, MT_COMPLEX_ANGLE, "c", "f[3,4] x[3,4]s", "", ""},
+    {K(COMPLEX), MT_COMPLEX_ABS, MT_COMPLEX_ANGLE, "z", "d[0,4] x[0,4]", "", ""},
+    {K(FFT), 0, 0, "cz", "x[3,12]t x[3,12]s", "1 0", "r1"},
+    {K(FFT), 0, 0, "cz", "x[17,2] x[17,2]", "0 1", "r0.25"},
+    {K(FFT), 1, 1, "f", "c[3,7] x[3,12]", "1 0", "r1"},
+    {K(FFT), 1, 1, "d", "z[4,3] x[7,3]", "0 0", "r1"},
+    {K(FFT), 2, 2, "f", "x[3,12] c[3,7]", "1 1", "r1"},
+    {K(FFT), 2, 2, "d", "x[7,3] z[4,3]", "0 1", "r0.5"},
 
     /* ---- pointwise ---- */
     {K(UNARY), MT_UNARY_NEG, MT_UNARY_TRUNC, "fd", "x[3,4] x[3,4]s", "", ""},

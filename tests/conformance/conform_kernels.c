@@ -100,6 +100,14 @@ static void put_random(void *at, uint32_t dtype, bool positive, uint64_t *seed)
         *(uint16_t *)at = (uint16_t)(random & (positive ? 0x3BFF : 0xBBFF));
         return;
     case MT_DTYPE_BF16: *(uint16_t *)at = (uint16_t)(random & (positive ? 0x3F7F : 0xBF7F)); return;
+    case MT_DTYPE_C64: /* both parts are filled alike */
+        put_random(at, MT_DTYPE_F32, positive, seed);
+        put_random((float *)at + 1, MT_DTYPE_F32, positive, seed);
+        return;
+    case MT_DTYPE_C128:
+        put_random(at, MT_DTYPE_F64, positive, seed);
+        put_random((double *)at + 1, MT_DTYPE_F64, positive, seed);
+        return;
     case MT_DTYPE_F32:
     case MT_DTYPE_F64: put(at, dtype, positive ? fabs(real) + 0.1 : real); return;
     default:
@@ -114,6 +122,9 @@ static void put_random(void *at, uint32_t dtype, bool positive, uint64_t *seed)
 static uint32_t dtype_of(char letter)
 {
     static const char letters[] = "?uilhgfd";
+    if (letter == 'c' || letter == 'z') {
+        return letter == 'c' ? MT_DTYPE_C64 : MT_DTYPE_C128;
+    }
     const char *found = strchr(letters, letter);
     if (found == NULL || letter == '\0') {
         cf_stop("the table of cases has type '%c'", letter);
@@ -306,6 +317,14 @@ static bool is_near(const void *got, const void *want, uint32_t dtype)
     double a;
     double b;
     double tolerance;
+    if (dtype == MT_DTYPE_C64) {
+        return is_near(got, want, MT_DTYPE_F32) &&
+               is_near((const float *)got + 1, (const float *)want + 1, MT_DTYPE_F32);
+    }
+    if (dtype == MT_DTYPE_C128) {
+        return is_near(got, want, MT_DTYPE_F64) &&
+               is_near((const double *)got + 1, (const double *)want + 1, MT_DTYPE_F64);
+    }
     if (dtype == MT_DTYPE_F32) {
         a = (double)*(const float *)got;
         b = (double)*(const float *)want;
@@ -398,6 +417,7 @@ static uint32_t codes_of(mt_kernel kernel)
     case MT_KERNEL_TERNARY: return MT_TERNARY_COUNT;
     case MT_KERNEL_REDUCE: return MT_REDUCE_COUNT;
     case MT_KERNEL_RANDOM: return MT_RANDOM_COUNT;
+    case MT_KERNEL_COMPLEX: return MT_COMPLEX_COUNT;
     default: return 1;
     }
 }

@@ -18,7 +18,7 @@ KINDS = ("NONE BOOL INT REAL TENSOR INTS TENSORS TEXT DTYPE DEVICE GENERATOR").s
 NONE, BOOL, INT, REAL, TENSOR, INTS, TENSORS, TEXT, DTYPE, DEVICE, GENERATOR = range(len(KINDS))
 
 DTYPES = ("bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "int8", "int16", "uint16",
-          "uint32", "uint64")
+          "uint32", "uint64", "complex64", "complex128")
 FLAGS = ("COMPOSITE INPLACE VIEW RANDOM SYNC USER FACTORY POINTWISE REDUCTION OPTIMIZER "
          "ANY_DEVICE PRODUCT FUSED LIKE").split()
 RETAIN_GRAPH, CREATE_GRAPH, ALLOW_UNUSED = 1, 2, 4

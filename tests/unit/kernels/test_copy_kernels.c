@@ -169,9 +169,9 @@ static void check_copy(mt_dtype to, mt_dtype from, const pointwise_shape *shape,
 static void check_copies(void)
 {
     uint64_t seed = mt_test_seed();
-    for (int pair = 0; pair < MT_DTYPE_COUNT * MT_DTYPE_COUNT; pair++) {
-        mt_dtype to = (mt_dtype)(pair % MT_DTYPE_COUNT);
-        mt_dtype from = (mt_dtype)(pair / MT_DTYPE_COUNT);
+    for (int pair = 0; pair < MT_DTYPE_C64 * MT_DTYPE_C64; pair++) {
+        mt_dtype to = (mt_dtype)(pair % MT_DTYPE_C64);
+        mt_dtype from = (mt_dtype)(pair / MT_DTYPE_C64);
         for (int shape = 0; shape < pointwise_shape_count; shape++) {
             check_copy(to, from, &pointwise_shapes[shape], LAYOUT_CONTIGUOUS, LAYOUT_CONTIGUOUS,
                        &seed);
@@ -264,10 +264,10 @@ static void check_fills(void)
                                        {.kind = MT_KIND_INT, .of.integer = 3},
                                        {.kind = MT_KIND_REAL, .of.real = -1.75},
                                        {.kind = MT_KIND_BOOL, .of.integer = 1}};
-    for (int type = 0; type < MT_DTYPE_COUNT * 4; type++) {
-        mt_scalar value = values[type / MT_DTYPE_COUNT];
+    for (int type = 0; type < MT_DTYPE_C64 * 4; type++) {
+        mt_scalar value = values[type / MT_DTYPE_C64];
         double number = value.kind == MT_KIND_REAL ? value.of.real : (double)value.of.integer;
-        mt_dtype dtype = (mt_dtype)(type % MT_DTYPE_COUNT);
+        mt_dtype dtype = (mt_dtype)(type % MT_DTYPE_C64);
         for (int shape = 0; shape < pointwise_shape_count; shape++) {
             strided_array out, like;
             strided_array_init(&out, dtype, pointwise_shapes[shape].sizes,
@@ -328,7 +328,7 @@ TEST(ranges)
     static const mt_scalar wholes[2] = {{.kind = MT_KIND_INT, .of.integer = INT64_MAX - 1},
                                         {.kind = MT_KIND_INT, .of.integer = 3}};
     const int64_t size = 300;
-    for (int type = MT_DTYPE_U8; type < MT_DTYPE_COUNT; type++) {
+    for (int type = MT_DTYPE_U8; type < MT_DTYPE_C64; type++) {
         bool is_real = pointwise_is_real((uint32_t)type);
         strided_array out, like;
         strided_array_init(&out, (mt_dtype)type, &size, 1,
@@ -358,9 +358,9 @@ TEST(ranges)
 TEST(eyes)
 {
     static const int64_t sizes[][2] = {{3, 3}, {2, 5}, {7, 4}, {0, 3}, {1, 1}};
-    for (int type = 0; type < MT_DTYPE_COUNT * 5; type++) {
+    for (int type = 0; type < MT_DTYPE_C64 * 5; type++) {
         strided_array out;
-        strided_array_init(&out, (mt_dtype)(type % MT_DTYPE_COUNT), sizes[type / MT_DTYPE_COUNT], 2,
+        strided_array_init(&out, (mt_dtype)(type % MT_DTYPE_C64), sizes[type / MT_DTYPE_C64], 2,
                            (strided_layout)(type % LAYOUT_REPEATED));
         mt_kernel_call call = {.struct_size = sizeof call, .n_tensors = 1, .tensors = &out.array};
         CHECK_OK(mt__host_EYE(NULL, NULL, &call));
@@ -381,7 +381,7 @@ TEST(triangles)
         const int64_t *size = sizes[i / 18];
         bool upper = i % 2 != 0;
         strided_array out, in;
-        mt_dtype dtype = (mt_dtype)(mt_test_random(&seed) % MT_DTYPE_COUNT);
+        mt_dtype dtype = (mt_dtype)(mt_test_random(&seed) % MT_DTYPE_C64);
         strided_array_init(&out, dtype, size, 3, (strided_layout)(i % LAYOUT_REPEATED));
         strided_array_init(&in, dtype, size, 3, (strided_layout)(i % LAYOUT_COUNT));
         pointwise_fill(&in.array, &seed);

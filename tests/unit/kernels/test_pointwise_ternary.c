@@ -164,7 +164,7 @@ static void check_all(void)
     uint64_t seed = mt_test_seed();
     for (unsigned number = 0; number < MT_TERNARY_COUNT; number++) {
         uint16_t code = (uint16_t)number;
-        for (int type = 0; type < MT_DTYPE_COUNT; type++) {
+        for (int type = 0; type < MT_DTYPE_C64; type++) {
             for (int shape = 0; shape < pointwise_shape_count && has_type(code, (mt_dtype)type);
                  shape++) {
                 for (int64_t mask = 0; mask < 8; mask++) {

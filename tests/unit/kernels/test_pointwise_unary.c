@@ -316,7 +316,7 @@ static void check_all(void)
     uint64_t seed = mt_test_seed();
     for (unsigned number = 0; number < MT_UNARY_COUNT; number++) {
         uint16_t code = (uint16_t)number;
-        for (int type = 0; type < MT_DTYPE_COUNT; type++) {
+        for (int type = 0; type < MT_DTYPE_C64; type++) {
             if (!has_type(code, (mt_dtype)type)) {
                 continue;
             }
@@ -357,7 +357,7 @@ TEST(unary_refuses_other_types)
 {
     for (unsigned number = 0; number < MT_UNARY_COUNT; number++) {
         uint16_t code = (uint16_t)number;
-        for (int type = 0; type < MT_DTYPE_COUNT; type++) {
+        for (int type = 0; type < MT_DTYPE_C64; type++) {
             if (has_type(code, (mt_dtype)mt__wide_type((uint32_t)type))) {
                 continue;
             }

@@ -144,7 +144,7 @@ static void check_kinds(void)
     uint64_t seed = mt_test_seed();
     for (unsigned number = 0; number < MT_RANDOM_COUNT; number++) {
         uint16_t code = (uint16_t)number;
-        for (int type = MT_DTYPE_I32; type < MT_DTYPE_COUNT; type++) {
+        for (int type = MT_DTYPE_I32; type < MT_DTYPE_C64; type++) {
             if (has_type(code, type)) {
                 check_kind(code, (mt_dtype)type, &seed);
             }
