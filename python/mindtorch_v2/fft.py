@@ -12,14 +12,6 @@ __all__ = [
 ]
 
 
-def _given(result, out):
-    if out is None:
-        return result
-    if out.dtype != result.dtype:
-        raise RuntimeError(f"out= has the type {out.dtype}, the result {result.dtype}")
-    return out.resize_(result.shape).copy_(result)
-
-
 def _ints(value):
     return (value,) if isinstance(value, int) else value
 
@@ -28,7 +20,7 @@ def _of_line(name, doc):
     row = getattr(_ops, "fft_" + name)
 
     def function(input, n=None, dim=-1, norm=None, *, out=None):
-        return _given(row(input, n, dim, norm), out)
+        return row(input, n, dim, norm) if out is None else row(input, n, dim, norm, out=out)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -39,7 +31,8 @@ def _of_space(name, doc, dims):
     row = getattr(_ops, "fft_" + name)
 
     def function(input, s=None, dim=dims, norm=None, *, out=None):
-        return _given(row(input, _ints(s), _ints(dim), norm), out)
+        s, dim = _ints(s), _ints(dim)
+        return row(input, s, dim, norm) if out is None else row(input, s, dim, norm, out=out)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -63,8 +56,8 @@ irfftn = _of_space("irfftn", "The inverse of rfftn().", None)
 
 
 def _frequencies(row, n, d, out, dtype, device, requires_grad):
-    result = row(n, d, dtype=dtype, device=device)
-    return _given(result, out).requires_grad_(requires_grad)
+    options = {"dtype": dtype, "device": device} | ({} if out is None else {"out": out})
+    return row(n, d, **options).requires_grad_(requires_grad)
 
 
 def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):

@@ -25,63 +25,63 @@ typedef struct row {
 typedef void row_fn(const row *r, int64_t n);
 
 /* x and y are elements of a and b; IN is their type. */
-#define LOOP(name, OUT, IN, expression)                       \
-    static void name(const row *r, int64_t n)                 \
-    {                                                         \
-        for (int64_t i = 0; i < n; i++) {                     \
-            IN x = *(const IN *)(r->a + i * r->a_step);       \
-            IN y = *(const IN *)(r->b + i * r->b_step);       \
-            (void)y;                                          \
-            *(OUT *)(r->out + i * r->out_step) = expression;  \
-        }                                                     \
+#define LOOP(name, OUT, IN, expression)                      \
+    static void name(const row *r, int64_t n)                \
+    {                                                        \
+        for (int64_t i = 0; i < n; i++) {                    \
+            IN x = *(const IN *)(r->a + i * r->a_step);      \
+            IN y = *(const IN *)(r->b + i * r->b_step);      \
+            (void)y;                                         \
+            *(OUT *)(r->out + i * r->out_step) = expression; \
+        }                                                    \
     }
 
 /* Products without the search for infinities that C's operator adds, as in torch. */
-#define FUNCTIONS(T, C, suffix, MAKE)                                                            \
-    static inline C times_##suffix(C x, C y)                                                     \
-    {                                                                                            \
+#define FUNCTIONS(T, C, suffix, MAKE)                                                             \
+    static inline C times_##suffix(C x, C y)                                                      \
+    {                                                                                             \
         T a = creal##suffix(x), b = cimag##suffix(x), c = creal##suffix(y), d = cimag##suffix(y); \
-        return MAKE(a * c - b * d, a * d + b * c);                                               \
-    }                                                                                            \
-    static inline C power_##suffix(C x, C y)                                                     \
-    {                                                                                            \
-        return x == 0 ? (y == 0 ? 1 : 0) : cpow##suffix(x, y);                                   \
-    }                                                                                            \
-    static inline C sign_##suffix(C x)                                                           \
-    {                                                                                            \
-        T size = cabs##suffix(x);                                                                \
-        return size == 0 ? 0 : MAKE(creal##suffix(x) / size, cimag##suffix(x) / size);           \
-    }                                                                                            \
-    static inline C scaled_##suffix(C x, T s)                                                    \
-    {                                                                                            \
-        return MAKE(creal##suffix(x) * s, cimag##suffix(x) * s);                                 \
+        return MAKE(a * c - b * d, a * d + b * c);                                                \
+    }                                                                                             \
+    static inline C power_##suffix(C x, C y)                                                      \
+    {                                                                                             \
+        return x == 0 ? (y == 0 ? 1 : 0) : cpow##suffix(x, y);                                    \
+    }                                                                                             \
+    static inline C sign_##suffix(C x)                                                            \
+    {                                                                                             \
+        T size = cabs##suffix(x);                                                                 \
+        return size == 0 ? 0 : MAKE(creal##suffix(x) / size, cimag##suffix(x) / size);            \
+    }                                                                                             \
+    static inline C scaled_##suffix(C x, T s)                                                     \
+    {                                                                                             \
+        return MAKE(creal##suffix(x) * s, cimag##suffix(x) * s);                                  \
     }
 
 FUNCTIONS(float, float complex, f, CMPLXF)
 FUNCTIONS(double, double complex, , CMPLX)
 
-#define LOOPS(T, C, name, fn, MAKE)                                     \
-    LOOP(sum_##name, C, C, x + scaled_##fn(y, (T)r->alpha))             \
-    LOOP(difference_##name, C, C, x - scaled_##fn(y, (T)r->alpha))      \
-    LOOP(product_##name, C, C, times_##fn(x, y))                        \
-    LOOP(quotient_##name, C, C, x / y)                                  \
-    LOOP(power_all_##name, C, C, power_##fn(x, y))                      \
-    LOOP(equal_##name, uint8_t, C, x == y)                              \
-    LOOP(of_parts_##name, C, T, MAKE(x, y))                             \
-    LOOP(negative_##name, C, C, -x)                                     \
-    LOOP(conjugate_##name, C, C, conj##fn(x))                           \
-    LOOP(reciprocal_##name, C, C, 1 / x)                                \
-    LOOP(sqrt_##name, C, C, csqrt##fn(x))                               \
-    LOOP(exp_##name, C, C, cexp##fn(x))                                 \
-    LOOP(log_##name, C, C, clog##fn(x))                                 \
-    LOOP(sin_##name, C, C, csin##fn(x))                                 \
-    LOOP(cos_##name, C, C, ccos##fn(x))                                 \
-    LOOP(tan_##name, C, C, ctan##fn(x))                                 \
-    LOOP(sinh_##name, C, C, csinh##fn(x))                               \
-    LOOP(cosh_##name, C, C, ccosh##fn(x))                               \
-    LOOP(tanh_##name, C, C, ctanh##fn(x))                               \
-    LOOP(sign_all_##name, C, C, sign_##fn(x))                           \
-    LOOP(abs_##name, T, C, cabs##fn(x))                                 \
+#define LOOPS(T, C, name, fn, MAKE)                                \
+    LOOP(sum_##name, C, C, x + scaled_##fn(y, (T)r->alpha))        \
+    LOOP(difference_##name, C, C, x - scaled_##fn(y, (T)r->alpha)) \
+    LOOP(product_##name, C, C, times_##fn(x, y))                   \
+    LOOP(quotient_##name, C, C, x / y)                             \
+    LOOP(power_all_##name, C, C, power_##fn(x, y))                 \
+    LOOP(equal_##name, uint8_t, C, x == y)                         \
+    LOOP(of_parts_##name, C, T, MAKE(x, y))                        \
+    LOOP(negative_##name, C, C, -x)                                \
+    LOOP(conjugate_##name, C, C, conj##fn(x))                      \
+    LOOP(reciprocal_##name, C, C, 1 / x)                           \
+    LOOP(sqrt_##name, C, C, csqrt##fn(x))                          \
+    LOOP(exp_##name, C, C, cexp##fn(x))                            \
+    LOOP(log_##name, C, C, clog##fn(x))                            \
+    LOOP(sin_##name, C, C, csin##fn(x))                            \
+    LOOP(cos_##name, C, C, ccos##fn(x))                            \
+    LOOP(tan_##name, C, C, ctan##fn(x))                            \
+    LOOP(sinh_##name, C, C, csinh##fn(x))                          \
+    LOOP(cosh_##name, C, C, ccosh##fn(x))                          \
+    LOOP(tanh_##name, C, C, ctanh##fn(x))                          \
+    LOOP(sign_all_##name, C, C, sign_##fn(x))                      \
+    LOOP(abs_##name, T, C, cabs##fn(x))                            \
     LOOP(angle_##name, T, C, carg##fn(x))
 
 LOOPS(float, float complex, c64, f, CMPLXF)

@@ -55,9 +55,11 @@ static int fill_part(const mt_array *out, int64_t number, const mt_scalar *value
 {
     part_array part;
     part_init(&part, out, number);
-    mt_kernel_call call = {
-        .kernel = MT_KERNEL_FILL, .tensors = &part.array, .n_tensors = 1, .scalars = value,
-        .n_scalars = 1};
+    mt_kernel_call call = {.kernel = MT_KERNEL_FILL,
+                           .tensors = &part.array,
+                           .n_tensors = 1,
+                           .scalars = value,
+                           .n_scalars = 1};
     return mt__host_FILL(NULL, NULL, &call);
 }
 

@@ -78,7 +78,8 @@ typedef struct lane_block {
 
 static bool block_init(lane_block *block, int64_t rows)
 {
-    size_t bytes = (size_t)rows * MT_FFT_LANE_BYTES + MT_FFT_LANE_BYTES; /* not at 4096's multiples */
+    size_t bytes =
+        (size_t)rows * MT_FFT_LANE_BYTES + MT_FFT_LANE_BYTES; /* not at 4096's multiples */
     block->memory = mt__scratch_take(4, bytes);
     block->re = block->memory;
     block->im = block->memory + bytes;
@@ -325,7 +326,7 @@ int mt__fft_run_line(const mt__fft_plan *plan, const mt__fft_line *from, const m
         return run_divided(plan, from, to, inverse, scale);
     }
     return block_rows(plan) <= MT_FFT_LANE_ROWS ? run_alone(plan, from, to, inverse, scale)
-                                         : run_convolved(plan, from, to, inverse, scale);
+                                                : run_convolved(plan, from, to, inverse, scale);
 }
 
 /* ---- all lines of a call ---- */
@@ -334,7 +335,7 @@ typedef struct fft_job {
     fft_kind kind;
     bool inverse;
     double scale;
-    int64_t n;                /* of the transform */
+    int64_t n;          /* of the transform */
     mt__fft_plan *plan; /* `half` where real lines are paired */
     bool paired;
     bool in_lanes;

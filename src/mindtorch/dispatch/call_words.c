@@ -30,9 +30,9 @@ static const mt_value constants[] = {
 
 /* torch's numbers of element types, as concrete inputs show them. */
 static const uint8_t torch_types[MT_DTYPE_COUNT] = {
-    [MT_DTYPE_BOOL] = 11, [MT_DTYPE_U8] = 0,    [MT_DTYPE_I32] = 3,  [MT_DTYPE_I64] = 4,
-    [MT_DTYPE_F16] = 5,   [MT_DTYPE_BF16] = 15, [MT_DTYPE_F32] = 6,  [MT_DTYPE_F64] = 7,
-    [MT_DTYPE_I8] = 1,    [MT_DTYPE_I16] = 2,   [MT_DTYPE_U16] = 27, [MT_DTYPE_U32] = 28,
+    [MT_DTYPE_BOOL] = 11, [MT_DTYPE_U8] = 0,    [MT_DTYPE_I32] = 3,   [MT_DTYPE_I64] = 4,
+    [MT_DTYPE_F16] = 5,   [MT_DTYPE_BF16] = 15, [MT_DTYPE_F32] = 6,   [MT_DTYPE_F64] = 7,
+    [MT_DTYPE_I8] = 1,    [MT_DTYPE_I16] = 2,   [MT_DTYPE_U16] = 27,  [MT_DTYPE_U32] = 28,
     [MT_DTYPE_U64] = 29,  [MT_DTYPE_C64] = 9,   [MT_DTYPE_C128] = 10,
 };
 

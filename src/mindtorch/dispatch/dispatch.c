@@ -173,8 +173,8 @@ static int survey_args(survey *s, const mt__op_row *row, const mt_value *args)
         } else if (kind == MT_KIND_TENSORS) {
             MT_TRY(survey_list(s, row, i, args));
         } else if (kind == MT_KIND_DTYPE) {
-            s->is_complex |= args[i].of.integer >= MT_DTYPE_C64 &&
-                             args[i].of.integer < MT_DTYPE_COUNT;
+            s->is_complex |=
+                args[i].of.integer >= MT_DTYPE_C64 && args[i].of.integer < MT_DTYPE_COUNT;
         }
     }
     return MT_OK;

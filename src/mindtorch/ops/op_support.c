@@ -230,8 +230,8 @@ int mt__promote_values(const mt_value *values, uint32_t count, mt_dtype *dtype)
         if (values[i].kind == MT_KIND_TENSOR) {
             const mt_tensor *tensor = values[i].of.tensor;
             if (MT_UNLIKELY(tensor->is_number)) {
-                MT_TRY(join(&numbers, mt_default_dtype() == MT_DTYPE_F64 ? MT_DTYPE_C128
-                                                                         : MT_DTYPE_C64));
+                MT_TRY(join(&numbers,
+                            mt_default_dtype() == MT_DTYPE_F64 ? MT_DTYPE_C128 : MT_DTYPE_C64));
                 continue;
             }
             mt_dtype *class = tensor->n_dims > 0 ? &with_dims : &without_dims;

@@ -27,8 +27,7 @@ static const struct {
     [MT_DTYPE_U16] = {"UInt16", "short unsigned int", "uint16_t", 65535},
     [MT_DTYPE_U32] = {"UInt32", "unsigned int", "uint32_t", 4294967295.0},
     [MT_DTYPE_U64] = {"UInt64", "long unsigned int", "uint64_t", 18446744073709551615.0},
-    [MT_DTYPE_C64] = {"ComplexFloat", "c10::complex<float>", "c10::complex<float>",
-                      0x1.FFFFFEp127},
+    [MT_DTYPE_C64] = {"ComplexFloat", "c10::complex<float>", "c10::complex<float>", 0x1.FFFFFEp127},
     [MT_DTYPE_C128] = {"ComplexDouble", "c10::complex<double>", "c10::complex<double>",
                        0x1.FFFFFFFFFFFFFp1023},
 };

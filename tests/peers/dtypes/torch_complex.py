@@ -109,7 +109,7 @@ def compute(t, expression, arrays):
         loss = loss + (result.real * 0.5).sum()
     loss.backward()
     parts = [result.detach()] + [tensor.grad for tensor in tensors.values() if tensor.grad is not None]
-    return [(str(part.dtype), part.numpy()) for part in parts]
+    return [(str(part.dtype), part.resolve_conj().numpy()) for part in parts]
 
 
 def main():

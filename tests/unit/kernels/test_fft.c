@@ -3,9 +3,9 @@
  * MT_KERNEL_FFT against sums in long double, for all kinds of lengths, layouts and instruction sets.
  */
 #include "base/compiler.h"
+#include "harness/mt_test.h"
 #include "kernels/entry/host_kernels.h"
 #include "kernels/isa/isa.h"
-#include "mt_test.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -68,6 +68,22 @@ static double number(const transform *t, const void *array, int64_t i)
     return t->is_double ? ((const double *)array)[i] : (double)((const float *)array)[i];
 }
 
+enum {
+    LONGEST = 1024
+};
+
+/* cos and sin of 2 pi j / n */
+static long double roots[LONGEST][2];
+
+static void make_roots(int64_t n)
+{
+    for (int64_t j = 0; j < n; j++) {
+        long double angle = 6.283185307179586476925L * (long double)j / (long double)n;
+        roots[j][0] = cosl(angle);
+        roots[j][1] = sinl(angle);
+    }
+}
+
 /* Element k of a line of length n, as the sum that defines it. */
 static void expect(const transform *t, const void *in, int64_t line, int64_t k, double want[2])
 {
@@ -81,9 +97,8 @@ static void expect(const transform *t, const void *in, int64_t line, int64_t k, 
         long double re = number(t, in, parts * at);
         long double im = parts == 2 ? number(t, in, parts * at + 1) : 0.0;
         im = t->kind == C2R && (j == 0 || 2 * j == t->n) ? 0 : mirrored ? -im : im;
-        long double angle = 6.283185307179586476925L * (long double)(j * k % t->n) / (long double)t->n;
-        long double c = cosl(angle);
-        long double s = t->inverse ? sinl(angle) : -sinl(angle);
+        long double c = roots[j * k % t->n][0];
+        long double s = t->inverse ? roots[j * k % t->n][1] : -roots[j * k % t->n][1];
         sum[0] += re * c - im * s;
         sum[1] += re * s + im * c;
     }
@@ -108,6 +123,7 @@ static double error_of(const transform *t)
         }
     }
     CHECK_OK(run(t, out, in));
+    make_roots(t->n);
     double wrong = 0;
     double size = 0;
     int64_t length = t->kind == R2C ? t->n / 2 + 1 : t->n;
@@ -150,7 +166,7 @@ static void check_lengths(const int64_t *lengths, size_t count, int64_t most_lin
 }
 
 /* Products of the radices, primes (a convolution above 13), both sides of where a line is divided. */
-static const int64_t short_lengths[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,   11,  13,
+static const int64_t short_lengths[] = {1,  2,  3,  4,  5,  6,  7,  8,   9,   11, 13,
                                         15, 16, 17, 30, 49, 64, 97, 100, 121, 128};
 static const int64_t long_lengths[] = {169, 255, 256, 257, 300, 343, 512, 1009};
 

@@ -8,13 +8,20 @@
 #include <string.h>
 
 static const char *const titles[MT_DTYPE_COUNT] = {
-    [MT_DTYPE_BOOL] = "torch.BoolTensor",  [MT_DTYPE_U8] = "torch.ByteTensor",
-    [MT_DTYPE_I32] = "torch.IntTensor",    [MT_DTYPE_I64] = "torch.LongTensor",
-    [MT_DTYPE_F16] = "torch.HalfTensor",   [MT_DTYPE_BF16] = "torch.BFloat16Tensor",
-    [MT_DTYPE_F32] = "torch.FloatTensor",  [MT_DTYPE_F64] = "torch.DoubleTensor",
-    [MT_DTYPE_I8] = "torch.CharTensor",    [MT_DTYPE_I16] = "torch.ShortTensor",
-    [MT_DTYPE_U16] = "torch.UInt16Tensor", [MT_DTYPE_U32] = "torch.UInt32Tensor",
-    [MT_DTYPE_U64] = "torch.UInt64Tensor", [MT_DTYPE_C64] = "torch.ComplexFloatTensor",
+    [MT_DTYPE_BOOL] = "torch.BoolTensor",
+    [MT_DTYPE_U8] = "torch.ByteTensor",
+    [MT_DTYPE_I32] = "torch.IntTensor",
+    [MT_DTYPE_I64] = "torch.LongTensor",
+    [MT_DTYPE_F16] = "torch.HalfTensor",
+    [MT_DTYPE_BF16] = "torch.BFloat16Tensor",
+    [MT_DTYPE_F32] = "torch.FloatTensor",
+    [MT_DTYPE_F64] = "torch.DoubleTensor",
+    [MT_DTYPE_I8] = "torch.CharTensor",
+    [MT_DTYPE_I16] = "torch.ShortTensor",
+    [MT_DTYPE_U16] = "torch.UInt16Tensor",
+    [MT_DTYPE_U32] = "torch.UInt32Tensor",
+    [MT_DTYPE_U64] = "torch.UInt64Tensor",
+    [MT_DTYPE_C64] = "torch.ComplexFloatTensor",
     [MT_DTYPE_C128] = "torch.ComplexDoubleTensor",
 };
 

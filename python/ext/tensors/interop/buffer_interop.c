@@ -12,9 +12,9 @@
 
 /* Formats of struct, all in native order; NULL: none. */
 static const char *const formats[MT_DTYPE_COUNT] = {
-    [MT_DTYPE_BOOL] = "?", [MT_DTYPE_U8] = "B",  [MT_DTYPE_I32] = "i", [MT_DTYPE_I64] = "l",
-    [MT_DTYPE_F16] = "e",  [MT_DTYPE_F32] = "f", [MT_DTYPE_F64] = "d", [MT_DTYPE_I8] = "b",
-    [MT_DTYPE_I16] = "h",  [MT_DTYPE_U16] = "H", [MT_DTYPE_U32] = "I", [MT_DTYPE_U64] = "L",
+    [MT_DTYPE_BOOL] = "?", [MT_DTYPE_U8] = "B",    [MT_DTYPE_I32] = "i", [MT_DTYPE_I64] = "l",
+    [MT_DTYPE_F16] = "e",  [MT_DTYPE_F32] = "f",   [MT_DTYPE_F64] = "d", [MT_DTYPE_I8] = "b",
+    [MT_DTYPE_I16] = "h",  [MT_DTYPE_U16] = "H",   [MT_DTYPE_U32] = "I", [MT_DTYPE_U64] = "L",
     [MT_DTYPE_C64] = "Zf", [MT_DTYPE_C128] = "Zd",
 };
 _Static_assert(sizeof(long) == 8, "\"l\" stands for int64");

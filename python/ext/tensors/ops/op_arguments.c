@@ -82,8 +82,8 @@ static int complex_argument(PyObject *object, mt_value *value, op_scratch *scrat
 {
     Py_complex parts = PyComplex_AsCComplex(object);
     op_held *list = op_scratch_take(scratch, sizeof(op_held) / sizeof(int64_t) + 1);
-    if (list == NULL || zero_or_raise(mt_tensor_from_complex(parts.real, parts.imag,
-                                                             &list->tensors[0])) != 0) {
+    if (list == NULL ||
+        zero_or_raise(mt_tensor_from_complex(parts.real, parts.imag, &list->tensors[0])) != 0) {
         return -1;
     }
     list->count = 1;

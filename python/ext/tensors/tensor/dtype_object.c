@@ -22,8 +22,7 @@ static PyObject *is_floating_point(PyObject *self, void *Py_UNUSED(context))
 
 static PyObject *is_complex(PyObject *self, void *Py_UNUSED(context))
 {
-    return PyBool_FromLong(mt_dtype_category(((dtype_object *)self)->dtype) ==
-                           MT_CATEGORY_COMPLEX);
+    return PyBool_FromLong(mt_dtype_category(((dtype_object *)self)->dtype) == MT_CATEGORY_COMPLEX);
 }
 
 bool dtype_is_signed(mt_dtype dtype)

@@ -130,7 +130,8 @@ static PyObject *get_part(PyObject *self, void *context)
     mt_op op = UINT32_MAX;
     mt_value value = value_tensor(tensor_of(self));
     mt_value part = value_none();
-    if (tensors_find_op(context, &op) != 0 || tensors_call(op, &value, 1, &part, 1) != 0) {
+    const char *name = strcmp(context, "real") == 0 ? "real.part" : context;
+    if (tensors_find_op(name, &op) != 0 || tensors_call(op, &value, 1, &part, 1) != 0) {
         return NULL;
     }
     return tensors_result(&part);

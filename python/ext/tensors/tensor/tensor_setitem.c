@@ -19,12 +19,12 @@ static mt_tensor *number_tensor(PyObject *value, const mt_tensor *self)
 {
     mt_scalar number = mt_int(0);
     mt_dtype dtype = mt_tensor_dtype(self);
-    uint64_t place = 0;
+    uint64_t place[2] = {0, 0}; /* of the largest type */
     mt_tensor *tensor = NULL;
-    if (scalar_from_object(value, &number) != 0 || element_store(&place, dtype, &number) != 0) {
+    if (scalar_from_object(value, &number) != 0 || element_store(place, dtype, &number) != 0) {
         return NULL;
     }
-    if (zero_or_raise(mt_tensor_from_data(&place, dtype, NULL, 0, MT_CPU, &tensor)) != 0) {
+    if (zero_or_raise(mt_tensor_from_data(place, dtype, NULL, 0, MT_CPU, &tensor)) != 0) {
         return NULL;
     }
     return data_pass(tensor, DATA_LIFT_FRESH);
@@ -37,6 +37,12 @@ static mt_tensor *assigned_tensor(PyObject *value, const mt_tensor *self)
     }
     if (is_number(value)) {
         return number_tensor(value, self);
+    }
+    if (PyComplex_Check(value) && mt_dtype_category(mt_tensor_dtype(self)) == MT_CATEGORY_COMPLEX) {
+        mt_tensor *tensor = NULL;
+        Py_complex parts = PyComplex_AsCComplex(value);
+        return zero_or_raise(mt_tensor_from_complex(parts.real, parts.imag, &tensor)) != 0 ? NULL
+                                                                                           : tensor;
     }
     if (PyComplex_Check(value)) {
         PyErr_SetString(PyExc_RuntimeError,

@@ -113,8 +113,7 @@ int scalar_of_tensor(mt_tensor *tensor, mt_scalar *scalar)
     }
     if (scalar->kind == MT_KIND_TENSOR) {
         mt_value_clear(scalar);
-        PyErr_SetString(PyExc_RuntimeError,
-                        "a complex number cannot be converted to a real one");
+        PyErr_SetString(PyExc_RuntimeError, "a complex number cannot be converted to a real one");
         return -1;
     }
     return 0;

@@ -15,7 +15,7 @@
 
 enum {
     MT_FFT_LANE_BYTES = 64,
-    MT_FFT_LANES = 16,       /* of float; half of them of double */
+    MT_FFT_LANES = 16, /* of float; half of them of double */
     MT_FFT_LARGEST_RADIX = 13,
     MT_FFT_STAGES = 64
 };

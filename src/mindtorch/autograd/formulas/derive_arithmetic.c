@@ -98,8 +98,9 @@ int mt__pow_backward(mt__backward *b)
 {
     bool number = b->args[1].kind != MT_KIND_TENSOR;
     if (!number && mt__tensor_category(mt__bw_grad(b)) == MT_CATEGORY_COMPLEX) {
-        return mtb_fail(MT_ENOTSUP, "the derivative for 'pow' of complex tensors is implemented for "
-                                    "exponents that are numbers");
+        return mtb_fail(MT_ENOTSUP,
+                        "the derivative for 'pow' of complex tensors is implemented for "
+                        "exponents that are numbers");
     }
     if (mt__wants(b, 0)) {
         MT_TRY(pow_base_backward(b));

@@ -113,8 +113,8 @@ int mt__fft_c2r_backward(mt__backward *b)
     const mt_value *dim = &b->args[1];
     const mt__shape *shape = mt__bw_shape(b, 0);
     int64_t last = last_dim(b, shape->n_dims);
-    MT_TRY(mt__fft_r2c(mt__bw_grad(b), dim->of.ints, dim->count, mt__bw_int(b, 2), true,
-                       MT_STEP(b)));
+    MT_TRY(
+        mt__fft_r2c(mt__bw_grad(b), dim->of.ints, dim->count, mt__bw_int(b, 2), true, MT_STEP(b)));
     mt_tensor *half = mt__bw_last(b);
     int64_t size = half->sizes[last];
     int64_t twice = mt__bw_int(b, 3) - size; /* from 1 on */

@@ -49,9 +49,9 @@ mt_category mt_dtype_category(mt_dtype dtype)
 /* A type of a higher rank can represent those of lower ones, except for the pairs that
  * mt_promote_types() names. */
 static const uint8_t ranks[MT_DTYPE_COUNT] = {
-    [MT_DTYPE_BOOL] = 0, [MT_DTYPE_U8] = 1,  [MT_DTYPE_I8] = 2,    [MT_DTYPE_I16] = 3,
-    [MT_DTYPE_I32] = 4,  [MT_DTYPE_I64] = 5, [MT_DTYPE_U16] = 6,   [MT_DTYPE_U32] = 7,
-    [MT_DTYPE_U64] = 8,  [MT_DTYPE_F16] = 9, [MT_DTYPE_BF16] = 10, [MT_DTYPE_F32] = 11,
+    [MT_DTYPE_BOOL] = 0, [MT_DTYPE_U8] = 1,   [MT_DTYPE_I8] = 2,    [MT_DTYPE_I16] = 3,
+    [MT_DTYPE_I32] = 4,  [MT_DTYPE_I64] = 5,  [MT_DTYPE_U16] = 6,   [MT_DTYPE_U32] = 7,
+    [MT_DTYPE_U64] = 8,  [MT_DTYPE_F16] = 9,  [MT_DTYPE_BF16] = 10, [MT_DTYPE_F32] = 11,
     [MT_DTYPE_F64] = 12, [MT_DTYPE_C64] = 13, [MT_DTYPE_C128] = 14,
 };
 

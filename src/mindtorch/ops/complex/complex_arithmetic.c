@@ -40,8 +40,8 @@ int mt__complex_operand(mt__call *call, const mt_value *value, mt_dtype dtype, m
     return mt__copy_elements(*out, tensor);
 }
 
-int mt__complex_launch(mt__call *call, mt_complex_code code, mt_tensor *const *operands, uint32_t count,
-                       mt_dtype compute, mt_dtype result, const mt_scalar *alpha)
+int mt__complex_launch(mt__call *call, mt_complex_code code, mt_tensor *const *operands,
+                       uint32_t count, mt_dtype compute, mt_dtype result, const mt_scalar *alpha)
 {
     const mt_value boxed[] = {
         {.kind = MT_KIND_TENSOR, .of.tensor = operands[0]},
@@ -73,10 +73,10 @@ static int run_one(mt__call *call, mt_complex_code code, bool to_real)
                               NULL);
 }
 
-#define ONE(name, code)                                   \
-    int mt__complex_##name(mt__call *call)                \
-    {                                                     \
-        return run_one(call, MT_COMPLEX_##code, false);   \
+#define ONE(name, code)                                 \
+    int mt__complex_##name(mt__call *call)              \
+    {                                                   \
+        return run_one(call, MT_COMPLEX_##code, false); \
     }
 
 ONE(neg, NEGATIVE)

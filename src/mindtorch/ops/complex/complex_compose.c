@@ -118,8 +118,9 @@ int mt__complex_equal(mt__call *call)
     mt_tensor *a = call->args[0].of.tensor;
     mt_tensor *b = call->args[1].of.tensor;
     if (a->dtype != b->dtype) {
-        return mtb_fail(MT_ERUNTIME, "Expected object of data type %s but got data type %s for "
-                                     "argument #2 'other' in call to equal",
+        return mtb_fail(MT_ERUNTIME,
+                        "Expected object of data type %s but got data type %s for "
+                        "argument #2 'other' in call to equal",
                         mt_dtype_name((mt_dtype)a->dtype), mt_dtype_name((mt_dtype)b->dtype));
     }
     bool same = false;
@@ -287,10 +288,9 @@ int mt__complex_product(mt__call *call)
     for (uint32_t i = 0; i < 2; i++) {
         mt_tensor *operand = call->args[i].of.tensor;
         if (operand->dtype != dtype) {
-            return mtb_fail(MT_ERUNTIME,
-                            "%s: expected both tensors to have the same dtype, but got: %s != %s",
-                            mt__op_name(call), mt__type_in_c(dtype),
-                            mt__type_in_c((mt_dtype)operand->dtype));
+            return mtb_fail(
+                MT_ERUNTIME, "%s: expected both tensors to have the same dtype, but got: %s != %s",
+                mt__op_name(call), mt__type_in_c(dtype), mt__type_in_c((mt_dtype)operand->dtype));
         }
         MT_TRY(parts_of(call, operand, dtype, &parts[i]));
         for (uint32_t k = 0; k < 2; k++) {

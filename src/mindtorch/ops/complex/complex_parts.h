@@ -22,8 +22,8 @@ MT_INLINE bool mt__is_complex(const mt_tensor *tensor)
 int mt__complex_operand(mt__call *call, const mt_value *value, mt_dtype dtype, mt_tensor **out);
 
 /* The kernel COMPLEX over one or two tensors of type `compute`; result 0, in place if the row is. */
-int mt__complex_launch(mt__call *call, mt_complex_code code, mt_tensor *const *operands, uint32_t count,
-                       mt_dtype compute, mt_dtype result, const mt_scalar *alpha);
+int mt__complex_launch(mt__call *call, mt_complex_code code, mt_tensor *const *operands,
+                       uint32_t count, mt_dtype compute, mt_dtype result, const mt_scalar *alpha);
 
 /* view_as_real() and view_as_complex() of tensors to which nothing else refers: the results share
  * the memory alone, and autograd does not see it. */

@@ -42,9 +42,9 @@ static mt_dtype complex_type_of(const mt__call *call)
         const mt_value *value = &call->args[i];
         bool list = value->kind == MT_KIND_TENSORS;
         for (uint32_t k = 0; k < (list ? value->count : 1); k++) {
-            const mt_tensor *tensor = list                              ? value->of.tensors[k]
+            const mt_tensor *tensor = list                            ? value->of.tensors[k]
                                       : value->kind == MT_KIND_TENSOR ? value->of.tensor
-                                                                        : NULL;
+                                                                      : NULL;
             if (tensor != NULL && mt__is_complex(tensor)) {
                 return (mt_dtype)tensor->dtype;
             }

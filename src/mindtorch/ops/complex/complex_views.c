@@ -149,7 +149,8 @@ int mt__run_real(mt__call *call)
 int mt__run_imag(mt__call *call)
 {
     if (!mt__is_complex(call->args[0].of.tensor)) {
-        return mtb_fail(MT_ERUNTIME, "imag is not implemented for tensors with non-complex dtypes.");
+        return mtb_fail(MT_ERUNTIME,
+                        "imag is not implemented for tensors with non-complex dtypes.");
     }
     return give_part(call, 1);
 }

@@ -231,8 +231,8 @@ static int one_dim(const mt__call *call, const mt_tensor *self, int64_t *dim)
 {
     int64_t n = self->n_dims;
     if (n == 0) {
-        return mtb_fail(MT_EINDEX, "Dimension specified as %" PRId64
-                                   " but tensor has no dimensions",
+        return mtb_fail(MT_EINDEX,
+                        "Dimension specified as %" PRId64 " but tensor has no dimensions",
                         mt__arg_int(call, 2));
     }
     *dim = mt__arg_int(call, 2);
@@ -248,9 +248,9 @@ static int one_dim(const mt__call *call, const mt_tensor *self, int64_t *dim)
 
 static int check_points(int64_t n)
 {
-    return n >= 1 ? MT_OK
-                  : mtb_fail(MT_ERUNTIME, "Invalid number of data points (%" PRId64 ") specified",
-                             n);
+    return n >= 1
+               ? MT_OK
+               : mtb_fail(MT_ERUNTIME, "Invalid number of data points (%" PRId64 ") specified", n);
 }
 
 /* ---- one dimension: args self, n, dim, norm ---- */
@@ -350,8 +350,9 @@ static int read_shape(const mt__call *call, const mt_tensor *self, bool two, fft
     }
     uint32_t count = has_dim ? dim->count : has_s ? s->count : two ? 2 : self->n_dims;
     if (count > self->n_dims) {
-        return mtb_fail(MT_ERUNTIME, "Got shape with %u values but input tensor only has %u "
-                                     "dimensions.",
+        return mtb_fail(MT_ERUNTIME,
+                        "Got shape with %u values but input tensor only has %u "
+                        "dimensions.",
                         count, self->n_dims);
     }
     shape->count = count;
@@ -369,8 +370,8 @@ static int read_shape(const mt__call *call, const mt_tensor *self, bool two, fft
                 return mtb_fail(MT_ERUNTIME, "FFT dims must be unique");
             }
         }
-        shape->sizes[i] = has_s && s->of.ints[i] != -1 ? s->of.ints[i]
-                                                       : self->sizes[shape->dims[i]];
+        shape->sizes[i] =
+            has_s && s->of.ints[i] != -1 ? s->of.ints[i] : self->sizes[shape->dims[i]];
         MT_TRY(check_points(shape->sizes[i]));
     }
     return MT_OK;
