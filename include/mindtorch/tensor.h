@@ -30,8 +30,8 @@ MT_API mt_status mt_tensor_from_data(const void *data, mt_dtype dtype, const int
  * number, decides about the category of a result's type and not about its width. */
 MT_API mt_status mt_tensor_from_complex(double real, double imag, mt_tensor **out);
 
-/** Whether the tensor stands for a complex number, as mt_tensor_from_complex() makes it. mt_item() of
- * a complex tensor gives such a tensor in its scalar (kind TENSOR, the caller's to release). */
+/** Whether the tensor stands for a complex number, as mt_tensor_from_complex() makes it. mt_item()
+ * of a complex tensor gives such a tensor in its scalar (kind TENSOR, the caller's to release). */
 MT_API bool mt_tensor_number(const mt_tensor *tensor, double parts[2]);
 
 /** Called once, on any thread, when the last tensor that uses borrowed memory is gone. */

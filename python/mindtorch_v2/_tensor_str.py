@@ -167,7 +167,7 @@ def _facts(tensor):
     if tensor.is_meta or (tensor.dim() != 1 if empty else PRINT_OPTS.edgeitems == 0):
         yield f"size={tuple(tensor.shape)}"
     evident = () if empty or tensor.is_meta else (_C.int64, _C.bool)
-    if tensor.is_complex():
+    if tensor.is_complex() and not empty:
         evident = (_C.complex128 if _C.get_default_dtype() == _C.float64 else _C.complex64,)
     if tensor.dtype not in (_C.get_default_dtype(), *evident):
         yield f"dtype={tensor.dtype}"

@@ -24,7 +24,7 @@ static uint32_t fill_bytes(void *const *arrays, int64_t n, const mt__loop_params
     return 0;
 }
 
-/* ---- complex elements: the real parts, then the imaginary parts, as arrays of real numbers ---- */
+/* ---- complex elements: the real parts, then the imaginary parts, as real arrays ---- */
 
 typedef struct part_array {
     mt_array array;

@@ -8,9 +8,9 @@
  *             n-th root of unity and transposed, then the rows are. Long lines; both halves are
  *             divided among threads where there is one line.
  *
- * Lengths with a large prime factor are a convolution of a longer length (Bluestein), in either way.
- * A real line of even length is a complex one of half the length. An inverse transform is a forward
- * one with real and imaginary parts exchanged.
+ * Lengths with a large prime factor are a convolution of a longer length (Bluestein), in either
+ * way. A real line of even length is a complex one of half the length. An inverse transform is a
+ * forward one with real and imaginary parts exchanged.
  */
 #include "kernels/signal/fft_run.h"
 

@@ -61,7 +61,8 @@ class Values(unittest.TestCase):
             x = torch.tensor([1 + 2j, 3 - 1j], dtype=dtype)
             y = torch.tensor([0.5 - 1j, 2j], dtype=dtype)
             a, b = x.tolist(), y.tolist()
-            for got, expected in ((x + y, [p + q for p, q in zip(a, b)]), (x - 2 * y, [p - 2 * q for p, q in zip(a, b)]),
+            for got, expected in ((x + y, [p + q for p, q in zip(a, b)]),
+                                  (x - 2 * y, [p - 2 * q for p, q in zip(a, b)]),
                                   (x * y, [p * q for p, q in zip(a, b)]), (x / y, [p / q for p, q in zip(a, b)]),
                                   (-x, [-p for p in a]), (x * 2j, [p * 2j for p in a]), (1j - x, [1j - p for p in a]),
                                   (1 / x, [1 / p for p in a]), (x ** 2, [p * p for p in a]),
@@ -96,7 +97,7 @@ class Values(unittest.TestCase):
             self.assertIs((torch.ones(2, dtype=dtype) * 1j).dtype, expected)
         exact = torch.ones(1, dtype=torch.float64) * (0.1 + 0.2j)
         self.assertEqual(exact.tolist(), [0.1 + 0.2j])
-        with self.assertRaisesRegex(RuntimeError, "result type ComplexFloat can't be cast to the desired output type Float"):
+        with self.assertRaisesRegex(RuntimeError, "type ComplexFloat can't be cast to the desired output type Float"):
             torch.ones(2).mul_(1j)
 
     def test_matrices(self):

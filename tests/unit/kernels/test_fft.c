@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MT_KERNEL_FFT against sums in long double, for all kinds of lengths, layouts and instruction sets.
+ * MT_KERNEL_FFT against sums in long double: lengths of all kinds, layouts, instruction sets.
  */
 #include "base/compiler.h"
 #include "harness/mt_test.h"
@@ -165,7 +165,7 @@ static void check_lengths(const int64_t *lengths, size_t count, int64_t most_lin
     }
 }
 
-/* Products of the radices, primes (a convolution above 13), both sides of where a line is divided. */
+/* Products of the radices, primes (a convolution above 13), lines that are divided and not. */
 static const int64_t short_lengths[] = {1,  2,  3,  4,  5,  6,  7,  8,   9,   11, 13,
                                         15, 16, 17, 30, 49, 64, 97, 100, 121, 128};
 static const int64_t long_lengths[] = {169, 255, 256, 257, 300, 343, 512, 1009};

@@ -48,7 +48,7 @@ typedef struct mt__fft_loops {
                       void *other_im);
     /* Row k times start[k] ladder[k][lane], which are complex numbers in double. */
     void (*turn)(void *re, void *im, int64_t rows, const double *start, const double *ladder);
-    /* Row k of `width` numbers times table[k] (complex, of the type). Rows are `step` bytes apart. */
+    /* Row k of `width` numbers times table[k], complex. Rows are `step` bytes apart. */
     void (*multiply)(void *re, void *im, int64_t rows, int64_t step, int64_t width,
                      const void *table);
     /* From the transform of n / 2 pairs of real numbers to that of n: rows 0 .. n / 2. table[k] is

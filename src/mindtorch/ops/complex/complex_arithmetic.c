@@ -272,7 +272,6 @@ int mt__run_angle(mt__call *call)
     mt_dtype dtype = mt__to_floating((mt_dtype)self->dtype);
     MT_TRY(mt_to_with(self, dtype, MT_DEVICE_NONE, false, false, wide));
     MT_TRY(mt_lt_scalar(*wide, mt_int(0), below));
-    MT_TRY(mt_mul_scalar(*wide, mt_int(0), angle)); /* NaN where there is one, or an infinity */
     mt_tensor **missing = mt__temp(call);
     mt_tensor **turned = mt__temp(call);
     MT_TRY(mt_isnan(*wide, missing));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ops of complex tensors that are made of ops of their real and imaginary parts. Gradients are those
- * of the op itself: what is called here is not recorded.
+ * Ops of complex tensors that are made of ops of their real and imaginary parts. Gradients are
+ * those of the op itself: what is called here is not recorded.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -186,7 +186,7 @@ int mt__complex_mean(mt__call *call)
     return reduce_parts(call);
 }
 
-/* The first half times the second, until one is left. `from` is borrowed; *out has size 1 in dim. */
+/* The first half times the second, until one is left: *out has size 1 in dim. */
 static int multiply_along(mt_tensor *from, int64_t dim, mt_tensor **out)
 {
     mt_tensor *now = mt_tensor_retain(from);

@@ -21,7 +21,7 @@ MT_INLINE bool mt__is_complex(const mt_tensor *tensor)
 /* An operand (a tensor or a number) as a tensor of the type, on the call's device. */
 int mt__complex_operand(mt__call *call, const mt_value *value, mt_dtype dtype, mt_tensor **out);
 
-/* The kernel COMPLEX over one or two tensors of type `compute`; result 0, in place if the row is. */
+/* The kernel COMPLEX over one or two tensors of type `compute`; result 0, in place or new. */
 int mt__complex_launch(mt__call *call, mt_complex_code code, mt_tensor *const *operands,
                        uint32_t count, mt_dtype compute, mt_dtype result, const mt_scalar *alpha);
 

@@ -2,8 +2,8 @@
  *
  * A complex tensor as a real one with a last dimension of 2, and back: views of the same memory.
  *
- *   CV1  The graph cannot rebuild a view of another type: where gradients are recorded, such a view
- *        may not be written, and its base may not be written while the view is in use (MT_VIEW_TYPE).
+ *   VTY1  The graph cannot rebuild a view of another type: where gradients are recorded, such a
+ *         view may not be written, nor its base while the view is in use (MT_VIEW_TYPE).
  */
 #include "base/fail.h"
 #include "mindtorch/ops/complex/complex_parts.h"
