@@ -19,7 +19,7 @@ from ._C import (AcceleratorError, Event, Generator, OutOfMemoryError, Size, Str
                  get_default_dtype, get_num_threads, layout, memory_format, preserve_format, promote_types,
                  set_default_device, set_default_dtype, set_num_threads, strided)
 from ._C import bfloat16, bool, float16, float32, float64, uint8, uint16, uint32, uint64  # noqa: A004 torch's names
-from ._C import int8, int16, int32, int64
+from ._C import complex64, complex128, int8, int16, int32, int64
 from ._C import (autocast_decrement_nesting, autocast_increment_nesting, clear_autocast_cache,
                  is_autocast_cache_enabled, set_autocast_cache_enabled)
 from ._C import as_tensor, from_dlpack, from_numpy, frombuffer, is_grad_enabled, tensor, to_dlpack

@@ -43,13 +43,6 @@ int mt__bw_over_conj(mt__backward *b, const mt_value *args, mt_tensor **out)
     return with_conjugate(b, MT__OP_DIV, args, out);
 }
 
-int mt__bw_times_sign(mt__backward *b, const mt_value *args, mt_tensor **out)
-{
-    mt_tensor *sign = NULL;
-    MT_TRY(mt__bw_call(b, is_complex(&args[1]) ? MT__OP_SGN : MT__OP_SIGN, &args[1], &sign));
-    return mt__bw_call(b, MT__OP_MUL, (const mt_value[]){args[0], mt__box_tensor(sign)}, out);
-}
-
 /* grad (-y + i x) / |z|^2; of real numbers the angle does not change. */
 int mt__angle_backward(mt__backward *b)
 {

@@ -73,10 +73,9 @@ int mt__bw_call(mt__backward *b, uint32_t op, const mt_value *args, mt_tensor **
 int mt__bw_scaled(mt__backward *b, const mt_value *args, mt_tensor **out);
 
 /* times_conj(x, y), over_conj(x, y): x times, or divided by, the conjugate of y, which is y itself
- * where it is not complex. times_sign(x, y): x times y / |y|. */
+ * where it is not complex. */
 int mt__bw_times_conj(mt__backward *b, const mt_value *args, mt_tensor **out);
 int mt__bw_over_conj(mt__backward *b, const mt_value *args, mt_tensor **out);
-int mt__bw_times_sign(mt__backward *b, const mt_value *args, mt_tensor **out);
 
 /* The conjugate of a complex tensor; others as they are. */
 int mt__bw_conjugate(mt__backward *b, mt_tensor *tensor, mt_tensor **out);
