@@ -176,6 +176,8 @@ class Refusals(unittest.TestCase):
                 getattr(x, name)()
         with self.assertRaisesRegex(NotImplementedError, "\"lt\" not implemented for 'ComplexFloat'"):
             x < x  # noqa: B015
+        with self.assertRaisesRegex(RuntimeError, "value cannot be converted to type float without overflow"):
+            torch.ones(2).fill_(1j)
         with self.assertRaisesRegex(RuntimeError, "view_as_real is only supported for complex tensors"):
             torch.view_as_real(torch.ones(2))
         for shape, why in (((3,), "last dimension of size 2"), ((), "one or more dimensions")):

@@ -128,6 +128,17 @@ int mt__complex_number(mt__call *call)
     return mt_tensor_from_complex(parts[0], parts[1], mt__result_place(call, 0));
 }
 
+/* A real tensor takes no complex number. */
+int mt__complex_fill(mt__call *call)
+{
+    mt_tensor *self = call->args[0].of.tensor;
+    if (!mt__is_complex(self)) {
+        return mtb_fail(MT_ERUNTIME, "value cannot be converted to type %s without overflow",
+                        mt__type_in_c((mt_dtype)self->dtype));
+    }
+    return call->row->run(call);
+}
+
 static int give_part(mt__call *call, int64_t index)
 {
     mt_tensor *self = call->args[0].of.tensor;
