@@ -16,11 +16,21 @@
 static const char *type_word(const mt_tensor *tensor)
 {
     static const char *const words[MT_DTYPE_COUNT] = {
-        [MT_DTYPE_BOOL] = "Bool",  [MT_DTYPE_U8] = "Byte",    [MT_DTYPE_I32] = "Int",
-        [MT_DTYPE_I64] = "Long",   [MT_DTYPE_F16] = "Half",   [MT_DTYPE_BF16] = "BFloat16",
-        [MT_DTYPE_F32] = "Float",  [MT_DTYPE_F64] = "Double", [MT_DTYPE_I8] = "Char",
-        [MT_DTYPE_I16] = "Short",  [MT_DTYPE_U16] = "UInt16", [MT_DTYPE_U32] = "UInt32",
+        [MT_DTYPE_BOOL] = "Bool",
+        [MT_DTYPE_U8] = "Byte",
+        [MT_DTYPE_I32] = "Int",
+        [MT_DTYPE_I64] = "Long",
+        [MT_DTYPE_F16] = "Half",
+        [MT_DTYPE_BF16] = "BFloat16",
+        [MT_DTYPE_F32] = "Float",
+        [MT_DTYPE_F64] = "Double",
+        [MT_DTYPE_I8] = "Char",
+        [MT_DTYPE_I16] = "Short",
+        [MT_DTYPE_U16] = "UInt16",
+        [MT_DTYPE_U32] = "UInt32",
         [MT_DTYPE_U64] = "UInt64",
+        [MT_DTYPE_C64] = "ComplexFloat",
+        [MT_DTYPE_C128] = "ComplexDouble",
     };
     return words[mt_tensor_dtype(tensor)];
 }
