@@ -36,8 +36,9 @@ DECISIONS = {
     **dict.fromkeys(("_upsample_bilinear2d_aa", "_upsample_bilinear2d_aa_backward", "_upsample_bicubic2d_aa",
                      "_upsample_bicubic2d_aa_backward"), "torch has no bfloat16 there"),
     **{f"special_{name}": "half types are computed with; torch refuses them" for name in (
-        "bessel_j0 bessel_j1 bessel_y0 bessel_y1 erfcx log_ndtr modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 "
-        "modified_bessel_k1 ndtri scaled_modified_bessel_k0 scaled_modified_bessel_k1 spherical_bessel_j0 zeta").split()},
+        "bessel_j0 bessel_j1 bessel_y0 bessel_y1 erfcx log_ndtr modified_bessel_i0 modified_bessel_i1 "
+        "modified_bessel_k0 modified_bessel_k1 ndtri scaled_modified_bessel_k0 scaled_modified_bessel_k1 "
+        "spherical_bessel_j0 zeta").split()},
     "ldexp": "the power of two is float32, and decides",
     "detach_": "torch refuses to detach a view in place",
     "native_dropout": "the mask of an empty tensor is bool too",
