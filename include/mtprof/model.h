@@ -148,6 +148,9 @@ enum mtprof_column_id {
     MTPROF_COLUMN_COUNT = 38
 };
 
+/** "start_ns", "parent" …: the id's name in lower case; NULL for others. Constant text. */
+MTPROF_API const char *mtprof_column_name(uint32_t id);
+
 enum mtprof_column_type {
     MTPROF_TYPE_U8 = 0,
     MTPROF_TYPE_U16 = 1,

@@ -5,6 +5,7 @@
 #ifndef MTPROF_MTPROF_H
 #define MTPROF_MTPROF_H
 
+#include <mtprof/arrow.h>
 #include <mtprof/averages.h>
 #include <mtprof/check.h>
 #include <mtprof/clock.h>

@@ -14,6 +14,7 @@ set(MT_PY_PROFILER_SOURCES
     python/ext/profiler/profile/profile_object.c
     python/ext/profiler/profile/run_calls.c
     python/ext/profiler/profiler_module.c
+    python/ext/profiler/results/arrow_capsule.c
     python/ext/profiler/results/average_rows.c
     python/ext/profiler/results/column_buffer.c
     python/ext/profiler/results/event_fields.c

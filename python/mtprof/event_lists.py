@@ -116,6 +116,25 @@ class Columns:
         return f"Columns({', '.join(self.keys())})"
 
 
+class ArrowTable:
+    """A table of a trace: `pyarrow.table(t)`, `polars.DataFrame(t)`, `duckdb.sql("select … from t")` read it.
+
+    It holds the trace, and each reader gets a stream of its own (docs/arrow.md).
+    """
+
+    def __init__(self, table, make):
+        self._table = table
+        self._make = make
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        """A capsule of an ArrowArrayStream. requested_schema: not looked at, as the protocol allows."""
+        del requested_schema
+        return self._make()
+
+    def __repr__(self):
+        return f"<ArrowTable of {self._table}>"
+
+
 class EventList(list):
     """Events, or rows of key_averages()."""
 
@@ -308,13 +327,35 @@ class EventList(list):
             return None
         return next(iter(models.values())), [event._index for event in self]
 
-    def columns(self):
-        """The events' columns by name, as NumPy arrays (see Columns). Rows have none."""
+    def _recorded(self, who):
+        """What _source() gives, which must be there."""
         source = self._source()
         if source is None:
             what = "rows of averages" if self._is_rows() else "events made by hand, of several traces, or none"
-            raise TypeError(f"columns() needs recorded events of one trace, not {what}; to_pandas() takes any")
-        return Columns(*source)
+            raise TypeError(f"{who}() needs recorded events of one trace, not {what}; to_pandas() takes any")
+        return source
+
+    def columns(self):
+        """The events' columns by name, as NumPy arrays (see Columns). Rows have none."""
+        return Columns(*self._recorded("columns"))
+
+    def arrow(self):
+        """The events, or the rows, as a table for pyarrow, polars and DuckDB (see ArrowTable).
+
+        All events of a trace are not copied; those of a list that was filtered or sorted are.
+        """
+        if self._is_rows():
+            return ArrowTable("averages", self.__arrow_c_stream__)
+        self._recorded("arrow")
+        return ArrowTable("events", self.__arrow_c_stream__)
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        """A capsule of an ArrowArrayStream; most engines take a list for a list, so give them arrow()."""
+        del requested_schema
+        if self._is_rows():
+            return _mtprof.rows_arrow_stream(self, self._use_device.upper() if self._use_device else None)
+        model, rows = self._recorded("arrow")
+        return model.arrow_stream("events", rows)
 
     def to_pandas(self):
         """A pandas.DataFrame: a line an event, or a line a row of key_averages().

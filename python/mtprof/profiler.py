@@ -389,6 +389,14 @@ class _KinetoProfile(_mtprof.Profile):
         return self._results("getting key averages").key_averages(
             group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions)
 
+    def arrow(self, table="events"):
+        """A table for pyarrow, polars and DuckDB: "events", "averages", "steps", "tracks" or "frames"; docs/arrow.md"""
+        return self._results("reading a table").arrow(table)
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        """The events as a capsule of an ArrowArrayStream, see arrow()."""
+        return self.arrow().__arrow_c_stream__(requested_schema)
+
     def export_chrome_trace(self, path, use_python_export=False, *, flavor=None):
         """Writes the trace as JSON for chrome://tracing, Perfetto, TensorBoard and HTA (.gz: compressed)."""
         del use_python_export  # torch's: an exporter of its own

@@ -10,7 +10,7 @@ from mtprof._mtprof import FunctionEvent
 from mtprof.config import KinetoStepTracker as KinetoStepTracker
 from mtprof.config import _ExperimentalConfig as _ExperimentalConfig
 from mtprof.enums import ProfilerAction, ProfilerActivity
-from mtprof.events import EventList, FunctionEventAvg
+from mtprof.events import ArrowTable, EventList, FunctionEventAvg
 from mtprof.results import Explanation, Health
 
 __all__ = ["profile", "set_host", "KinetoStepTracker", "_ExperimentalConfig", "_KinetoProfile"]
@@ -69,6 +69,8 @@ class _KinetoProfile(_mtprof.Profile):
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0,
                      group_by_overload_name: bool = False,
                      include_python_functions: bool | None = None) -> EventList[FunctionEventAvg]: ...
+    def arrow(self, table: str = "events") -> ArrowTable: ...
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
     def export_chrome_trace(self, path: _Path, use_python_export: bool = False, *,
                             flavor: Literal["torch", "mindtorch", "lean"] | None = None) -> None: ...
     def export_stacks(self, path: _Path, metric: str = "self_cpu_time_total") -> None: ...

@@ -2,6 +2,7 @@
 """Results: what a window, or a trace from a file, says; events, averages, files, health, explanations."""
 from __future__ import annotations
 
+import functools
 import os
 
 from . import _mtprof
@@ -14,6 +15,7 @@ from .event_lists import flavor_of
 from .function_events import MARKS, format_time, mark_event
 
 HOST_KEY = "mtprof_host"  # trace metadata of mtprof.torch
+_TABLES = ("events", "averages", "steps", "tracks", "frames")  # of arrow()
 
 TYPE_CHECKING = False  # typing's, which takes longer to import than this module
 if TYPE_CHECKING:
@@ -22,12 +24,12 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from ._mtprof import FunctionEvent, Model
-    from .events import Columns, EventList, FunctionEventAvg
+    from .events import ArrowTable, Columns, EventList, FunctionEventAvg
 
     _Path = str | bytes | PathLike[str] | PathLike[bytes]
     _Progress = Callable[[str, int, int], object]
 else:
-    from .event_lists import EventList
+    from .event_lists import ArrowTable, EventList
 
 
 def _damage_text(problems, size, offset):
@@ -319,6 +321,20 @@ class Results:
     def columns(self) -> Columns:
         """The events' columns, see EventList.columns()."""
         return self.events().columns()
+
+    def arrow(self, table: str = "events") -> ArrowTable:
+        """A table for pyarrow, polars and DuckDB, see docs/arrow.md: of several windows the latest's.
+
+        table: "events" (all of them, not copied), "averages" (as key_averages()), "steps", "tracks" (threads and
+        queues) or "frames" (of stacks).
+        """
+        if table not in _TABLES:
+            raise ValueError(f"arrow: the table must be one of {', '.join(map(repr, _TABLES))}, not {table!r}")
+        return ArrowTable(table, functools.partial(self._latest().arrow_stream, table))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The events as a capsule of an ArrowArrayStream, see arrow()."""
+        return self.arrow().__arrow_c_stream__(requested_schema)
 
     def _tell_why_empty(self, n):
         if n == 0 and not self._warned and self._reason is not None:

@@ -48,6 +48,10 @@ set(MTPROF_SOURCES
     src/mtprof/analyze/table/table_order.c
     src/mtprof/analyze/table/table_plan.c
     src/mtprof/analyze/table/table_text.c
+    src/mtprof/arrow/arrow_events.c
+    src/mtprof/arrow/arrow_rows.c
+    src/mtprof/arrow/arrow_stream.c
+    src/mtprof/arrow/arrow_table.c
     src/mtprof/check/check_chrome.c
     src/mtprof/check/check_file.c
     src/mtprof/check/check_mtt.c

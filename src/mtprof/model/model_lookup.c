@@ -118,6 +118,51 @@ bool mtprof_model_metadata(const mtprof_model *model, uint32_t index, mtprof_met
     return true;
 }
 
+const char *mtprof_column_name(uint32_t id)
+{
+    static const char *const names[MTPROF_COLUMN_COUNT] = {
+        [MTPROF_COLUMN_START_NS] = "start_ns",
+        [MTPROF_COLUMN_END_NS] = "end_ns",
+        [MTPROF_COLUMN_SELF_NS] = "self_ns",
+        [MTPROF_COLUMN_PARENT] = "parent",
+        [MTPROF_COLUMN_NAME] = "name",
+        [MTPROF_COLUMN_TRACK] = "track",
+        [MTPROF_COLUMN_STEP] = "step",
+        [MTPROF_COLUMN_INDEX] = "index",
+        [MTPROF_COLUMN_KIND] = "kind",
+        [MTPROF_COLUMN_DEVICE] = "device",
+        [MTPROF_COLUMN_FLAGS] = "flags",
+        [MTPROF_COLUMN_INPUTS] = "inputs",
+        [MTPROF_COLUMN_SCALARS] = "scalars",
+        [MTPROF_COLUMN_STACK] = "stack",
+        [MTPROF_COLUMN_SEQUENCE] = "sequence",
+        [MTPROF_COLUMN_FORWARD_THREAD] = "forward_thread",
+        [MTPROF_COLUMN_OVERLOAD] = "overload",
+        [MTPROF_COLUMN_RECORD_SCOPE] = "record_scope",
+        [MTPROF_COLUMN_FLOPS] = "flops",
+        [MTPROF_COLUMN_MODULE] = "module",
+        [MTPROF_COLUMN_FOREIGN_ID] = "foreign_id",
+        [MTPROF_COLUMN_MEMORY_BEFORE] = "memory_before",
+        [MTPROF_COLUMN_MEMORY_AFTER] = "memory_after",
+        [MTPROF_COLUMN_MEMORY_DEVICE] = "memory_device",
+        [MTPROF_COLUMN_METADATA] = "metadata",
+        [MTPROF_COLUMN_BYTES] = "bytes",
+        [MTPROF_COLUMN_ALLOCATED_SELF_CPU] = "allocated_self_cpu",
+        [MTPROF_COLUMN_ALLOCATED_SELF_DEVICE] = "allocated_self_device",
+        [MTPROF_COLUMN_DEPTH] = "depth",
+        [MTPROF_COLUMN_CORRELATION] = "correlation",
+        [MTPROF_COLUMN_LINK] = "link",
+        [MTPROF_COLUMN_DEVICE_NS] = "device_ns",
+        [MTPROF_COLUMN_SELF_DEVICE_NS] = "self_device_ns",
+        [MTPROF_COLUMN_ALLOCATED_CPU] = "allocated_cpu",
+        [MTPROF_COLUMN_ALLOCATED_DEVICE] = "allocated_device",
+        [MTPROF_COLUMN_FIRST_CHILD] = "first_child",
+        [MTPROF_COLUMN_NEXT_SIBLING] = "next_sibling",
+        [MTPROF_COLUMN_FORWARD] = "forward",
+    };
+    return id < MTPROF_COLUMN_COUNT ? names[id] : NULL;
+}
+
 const char *mtprof_event_kind_name(uint32_t kind)
 {
     static const char *const names[] = {

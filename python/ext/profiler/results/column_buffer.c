@@ -15,48 +15,6 @@ typedef struct column_object {
 
 static PyTypeObject *column_type;
 
-/* By number. */
-static const char *const column_names[MTPROF_COLUMN_COUNT] = {
-    [MTPROF_COLUMN_START_NS] = "start_ns",
-    [MTPROF_COLUMN_END_NS] = "end_ns",
-    [MTPROF_COLUMN_SELF_NS] = "self_ns",
-    [MTPROF_COLUMN_PARENT] = "parent",
-    [MTPROF_COLUMN_NAME] = "name",
-    [MTPROF_COLUMN_TRACK] = "track",
-    [MTPROF_COLUMN_STEP] = "step",
-    [MTPROF_COLUMN_INDEX] = "index",
-    [MTPROF_COLUMN_KIND] = "kind",
-    [MTPROF_COLUMN_DEVICE] = "device",
-    [MTPROF_COLUMN_FLAGS] = "flags",
-    [MTPROF_COLUMN_INPUTS] = "inputs",
-    [MTPROF_COLUMN_SCALARS] = "scalars",
-    [MTPROF_COLUMN_STACK] = "stack",
-    [MTPROF_COLUMN_SEQUENCE] = "sequence",
-    [MTPROF_COLUMN_FORWARD_THREAD] = "forward_thread",
-    [MTPROF_COLUMN_OVERLOAD] = "overload",
-    [MTPROF_COLUMN_RECORD_SCOPE] = "record_scope",
-    [MTPROF_COLUMN_FLOPS] = "flops",
-    [MTPROF_COLUMN_MODULE] = "module",
-    [MTPROF_COLUMN_FOREIGN_ID] = "foreign_id",
-    [MTPROF_COLUMN_MEMORY_BEFORE] = "memory_before",
-    [MTPROF_COLUMN_MEMORY_AFTER] = "memory_after",
-    [MTPROF_COLUMN_MEMORY_DEVICE] = "memory_device",
-    [MTPROF_COLUMN_METADATA] = "metadata",
-    [MTPROF_COLUMN_BYTES] = "bytes",
-    [MTPROF_COLUMN_ALLOCATED_SELF_CPU] = "allocated_self_cpu",
-    [MTPROF_COLUMN_ALLOCATED_SELF_DEVICE] = "allocated_self_device",
-    [MTPROF_COLUMN_DEPTH] = "depth",
-    [MTPROF_COLUMN_CORRELATION] = "correlation",
-    [MTPROF_COLUMN_LINK] = "link",
-    [MTPROF_COLUMN_DEVICE_NS] = "device_ns",
-    [MTPROF_COLUMN_SELF_DEVICE_NS] = "self_device_ns",
-    [MTPROF_COLUMN_ALLOCATED_CPU] = "allocated_cpu",
-    [MTPROF_COLUMN_ALLOCATED_DEVICE] = "allocated_device",
-    [MTPROF_COLUMN_FIRST_CHILD] = "first_child",
-    [MTPROF_COLUMN_NEXT_SIBLING] = "next_sibling",
-    [MTPROF_COLUMN_FORWARD] = "forward",
-};
-
 static int column_get_buffer(column_object *self, Py_buffer *view, int flags)
 {
     static const char *const formats[] = {
@@ -113,9 +71,9 @@ static void column_dealloc(column_object *self)
 PyObject *model_column_object(model_object *self, PyObject *name)
 {
     uint32_t id = 0;
-    while (
-        id < MTPROF_COLUMN_COUNT &&
-        !(PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, column_names[id]) == 0)) {
+    while (id < MTPROF_COLUMN_COUNT &&
+           !(PyUnicode_Check(name) &&
+             PyUnicode_CompareWithASCIIString(name, mtprof_column_name(id)) == 0)) {
         id++;
     }
     if (id == MTPROF_COLUMN_COUNT) {
@@ -131,7 +89,7 @@ PyObject *model_column_object(model_object *self, PyObject *name)
     }
     if (column.data == NULL) {
         return PyErr_Format(PyExc_NotImplementedError, "column '%s' was not recorded",
-                            column_names[id]);
+                            mtprof_column_name(id));
     }
     column_object *object = PyObject_New(column_object, column_type);
     if (object != NULL) {
@@ -147,7 +105,7 @@ PyObject *model_column_names(model_object *Py_UNUSED(self), PyObject *Py_UNUSED(
 {
     PyObject *list = PyList_New(MTPROF_COLUMN_COUNT);
     for (Py_ssize_t i = 0; list != NULL && i < MTPROF_COLUMN_COUNT; i++) {
-        PyObject *name = PyUnicode_InternFromString(column_names[i]);
+        PyObject *name = PyUnicode_InternFromString(mtprof_column_name((uint32_t)i));
         if (name == NULL) {
             Py_CLEAR(list);
             break;

@@ -201,11 +201,27 @@ static PyObject *rows_export(PyObject *Py_UNUSED(module), PyObject *args)
     return result;
 }
 
+static PyObject *rows_arrow_stream(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *rows = NULL;
+    given_list given = {0};
+    if (!PyArg_ParseTuple(args, "O!z:rows_arrow_stream", &PyList_Type, &rows,
+                          &given.rows.device_type)) {
+        return NULL;
+    }
+    PyObject *capsule =
+        given_init(&given, rows) == 0 ? averages_arrow_stream(given.averages) : NULL;
+    given_fini(&given);
+    return capsule;
+}
+
 static PyMethodDef functions[] = {
     {"rows_table", PY_CALL(rows_table), METH_VARARGS | METH_KEYWORDS,
      "rows_table(list, options, …): a table of any rows or events, and the sums it has shares of."},
     {"rows_export", rows_export, METH_VARARGS,
      "rows_export(list, path, device_type, mindtorch): rows as a Chrome trace."},
+    {"rows_arrow_stream", rows_arrow_stream, METH_VARARGS,
+     "rows_arrow_stream(list, device_type): rows as a capsule of an Arrow stream."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -188,6 +188,9 @@ PyObject *model_explain(model_object *self, PyObject *args, PyObject *keywords);
 PyObject *model_marks(model_object *self, PyObject *ignored);
 PyObject *model_column_object(model_object *self, PyObject *name);
 PyObject *model_column_names(model_object *self, PyObject *ignored);
+/* Capsules of Arrow streams (arrow_capsule.c). */
+PyObject *model_arrow_stream(model_object *self, PyObject *args);
+PyObject *averages_arrow_stream(const mtprof_averages *averages);
 
 /* Options of a table from keywords that all tables share. Texts are borrowed from `options`. */
 int table_options_from(PyObject *options, mtprof_table_options *out);

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a model says as Arrow record batches, for pyarrow, polars, DuckDB and other engines: the
+ * structs of the Arrow C data interface and C stream interface, which need no library.
+ *
+ *     struct ArrowArrayStream stream;
+ *     if (mtprof_arrow_events(model, NULL, &stream) == MTPROF_OK) {
+ *         ... stream.get_schema(&stream, &schema), stream.get_next(&stream, &batch) ...
+ *         stream.release(&stream);
+ *     }
+ *
+ * A stream gives one batch, then a released array, which is the end. docs/arrow.md has the columns
+ * and their types.
+ *
+ * Lifetime: the arrays of mtprof_arrow_events() are the model's own columns, not copies. The model
+ * must live until the stream, and all that was taken from it, has been released; options.release
+ * says when that is. All other streams hold copies. Schemas, arrays and children that were moved
+ * out of their parent may be released in any order and on any thread.
+ *
+ * Texts are UTF-8: bytes that are not become U+FFFD.
+ */
+#ifndef MTPROF_ARROW_H
+#define MTPROF_ARROW_H
+
+#include <mtprof/api.h>
+#include <mtprof/averages.h>
+#include <mtprof/model.h>
+#include <mtprof/status.h>
+
+#include <stdint.h>
+
+MTPROF_BEGIN_DECLS
+
+/* The published ABI, under the guards that all who declare it share. */
+#ifndef ARROW_C_DATA_INTERFACE
+#    define ARROW_C_DATA_INTERFACE
+
+#    define ARROW_FLAG_DICTIONARY_ORDERED 1
+#    define ARROW_FLAG_NULLABLE           2
+#    define ARROW_FLAG_MAP_KEYS_SORTED    4
+
+struct ArrowSchema {
+    const char *format;
+    const char *name;
+    const char *metadata;
+    int64_t flags;
+    int64_t n_children;
+    struct ArrowSchema **children;
+    struct ArrowSchema *dictionary;
+    void (*release)(struct ArrowSchema *);
+    void *private_data;
+};
+
+struct ArrowArray {
+    int64_t length;
+    int64_t null_count;
+    int64_t offset;
+    int64_t n_buffers;
+    int64_t n_children;
+    const void **buffers;
+    struct ArrowArray **children;
+    struct ArrowArray *dictionary;
+    void (*release)(struct ArrowArray *);
+    void *private_data;
+};
+
+#endif /* ARROW_C_DATA_INTERFACE */
+
+#ifndef ARROW_C_STREAM_INTERFACE
+#    define ARROW_C_STREAM_INTERFACE
+
+struct ArrowArrayStream {
+    int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *out);
+    int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *out);
+    const char *(*get_last_error)(struct ArrowArrayStream *);
+    void (*release)(struct ArrowArrayStream *);
+    void *private_data;
+};
+
+#endif /* ARROW_C_STREAM_INTERFACE */
+
+/** Set struct_size, leave the rest zero for the defaults. */
+typedef struct mtprof_arrow_options {
+    uint32_t struct_size;
+    uint32_t n_rows;
+    /** Events: only these, n_rows of them in this order, as copies; NULL: all. */
+    const uint32_t *rows;
+    /** Called once when the stream and all that was taken from it has been released, on the thread
+     * that releases the last of it; not called where the function fails. NULL: nothing. */
+    void (*release)(void *user);
+    void *user;
+} mtprof_arrow_options;
+
+/**
+ * The events of a model: all columns that were recorded or follow from what was, without copying
+ * them. Makes the columns. On failure out->release is NULL, as for the functions below; options may
+ * be NULL in all of them.
+ *
+ * Fails with EINVAL (no such row), and as mtprof_model_get_column().
+ */
+MTPROF_API mtprof_status mtprof_arrow_events(mtprof_model *model,
+                                             const mtprof_arrow_options *options,
+                                             struct ArrowArrayStream *out);
+/** Rows of averages, in their order. The averages may be freed afterwards. Fails with ENOMEM. */
+MTPROF_API mtprof_status mtprof_arrow_averages(const mtprof_averages *averages,
+                                               const mtprof_arrow_options *options,
+                                               struct ArrowArrayStream *out);
+/** Steps: a row for each event that is one. Fails as mtprof_model_get_column(). */
+MTPROF_API mtprof_status mtprof_arrow_steps(mtprof_model *model,
+                                            const mtprof_arrow_options *options,
+                                            struct ArrowArrayStream *out);
+/** Threads and queues: what the column `track` of events numbers. Fails as
+ * mtprof_model_get_column(). */
+MTPROF_API mtprof_status mtprof_arrow_tracks(mtprof_model *model,
+                                             const mtprof_arrow_options *options,
+                                             struct ArrowArrayStream *out);
+/** Nodes of the stacks that events have: what the column `stack` numbers; each has a frame and the
+ * node of its caller. Fails as mtprof_model_get_column(). */
+MTPROF_API mtprof_status mtprof_arrow_frames(mtprof_model *model,
+                                             const mtprof_arrow_options *options,
+                                             struct ArrowArrayStream *out);
+
+MTPROF_END_DECLS
+
+#endif /* MTPROF_ARROW_H */

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Events: the model's columns as they are, with dictionaries for what is a number of a text.
+ *
+ *   ARE1  A column is copied only where rows were picked, or where a number has to change: names of
+ *         modules and overloads (0 is none), shapes, and names that are no UTF-8 and became the
+ *         same text. The columns `event` and validity bits are new.
+ *   ARE2  Numbers of a dictionary's texts are int32 (kinds int8), which pandas needs; they have the
+ *         same bits.
+ */
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "base/fail.h"
+#include "base/struct_size.h"
+#include "base/text_writer.h"
+#include "mtprof/arrow/arrow_table.h"
+#include "mtprof/model/model_impl.h"
+#include "mtprof/model/text/inputs_text.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    KINDS = MTPROF_EVENT_KIND_ALLOC + 1,
+    NO_TEXT = -1
+};
+
+typedef struct events_table {
+    mtprof__arrow_table *table;
+    mtprof_model *model;
+    uint32_t n;           /* events of the model */
+    const uint32_t *rows; /* which of them; NULL: all */
+    mtprof__arrow_texts *names;
+    int32_t *name_numbers; /* by name: its text in `names` */
+    uint32_t n_names;
+    bool names_moved; /* the number of some text is not the name's own */
+} events_table;
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* The values of the rows. NULL: out of memory. */
+static const void *pick(const events_table *e, const mtprof_column *column)
+{
+    if (e->rows == NULL) {
+        return column->data;
+    }
+    size_t size = column->item_bytes;
+    char *values = mtprof__arrow_take(e->table, e->table->rows, size);
+    for (uint64_t i = 0; values != NULL && i < e->table->rows; i++) {
+        memcpy(values + i * size, (const char *)column->data + e->rows[i] * size, size);
+    }
+    return values;
+}
+
+/* The events' own numbers, to which `parent` and others refer. */
+static bool add_numbers(const events_table *e)
+{
+    uint32_t *numbers = mtprof__arrow_take(e->table, e->table->rows, sizeof numbers[0]);
+    for (uint64_t i = 0; numbers != NULL && i < e->table->rows; i++) {
+        numbers[i] = e->rows != NULL ? e->rows[i] : (uint32_t)i;
+    }
+    mtprof__arrow_add(e->table, "event", "I")->values = numbers;
+    return numbers != NULL;
+}
+
+static const char *format_of(uint32_t id, uint32_t type)
+{
+    static const char *const formats[] = {
+        [MTPROF_TYPE_U8] = "C",  [MTPROF_TYPE_U16] = "S", [MTPROF_TYPE_U32] = "I",
+        [MTPROF_TYPE_I32] = "i", [MTPROF_TYPE_U64] = "L", [MTPROF_TYPE_I64] = "l",
+    };
+    return id == MTPROF_COLUMN_BYTES ? "l" : formats[type]; /* those of memory are signed */
+}
+
+static bool add_values(const events_table *e, uint32_t id, const mtprof_column *data)
+{
+    mtprof__arrow_column *column =
+        mtprof__arrow_add(e->table, mtprof_column_name(id), format_of(id, data->type));
+    column->values = pick(e, data);
+    bool refers = id == MTPROF_COLUMN_PARENT || id == MTPROF_COLUMN_LINK ||
+                  id == MTPROF_COLUMN_FORWARD || id == MTPROF_COLUMN_INDEX;
+    return column->values != NULL &&
+           (!refers || mtprof__arrow_nulls_u32(e->table, column, column->values, MTPROF_NO_EVENT));
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+static bool read_names(events_table *e)
+{
+    mtprof_model_info info = {.struct_size = sizeof info};
+    (void)mtprof_model_get_info(e->model, &info);
+    e->n_names = info.names;
+    e->names = mtprof__arrow_texts_new(e->table);
+    e->name_numbers =
+        mtprof__arrow_take(e->table, (uint64_t)e->n_names + 1, sizeof e->name_numbers[0]);
+    bool ok = e->names != NULL && e->name_numbers != NULL;
+    for (uint32_t i = 0; ok && i < e->n_names; i++) {
+        ok = mtprof__arrow_texts_number(e->names, mtprof_model_name(e->model, i),
+                                        &e->name_numbers[i]);
+        e->names_moved |= e->name_numbers[i] != (int32_t)i;
+    }
+    return ok;
+}
+
+/* A column of numbers as those of a dictionary's texts: number_of[value], NO_TEXT where that is, or
+ * where there is none: null. */
+static bool add_mapped(const events_table *e, const char *name, const uint32_t *values,
+                       const int32_t *number_of, uint32_t n_numbers,
+                       mtprof__arrow_texts *dictionary)
+{
+    mtprof__arrow_column *column = mtprof__arrow_add(e->table, name, "i");
+    int32_t *numbers = mtprof__arrow_take(e->table, e->table->rows, sizeof numbers[0]);
+    column->dictionary = dictionary;
+    column->values = numbers;
+    if (numbers == NULL) {
+        return false;
+    }
+    for (uint64_t i = 0; i < e->table->rows; i++) {
+        uint32_t value = values[e->rows != NULL ? e->rows[i] : i];
+        numbers[i] = value < n_numbers ? number_of[value] : NO_TEXT;
+    }
+    if (!mtprof__arrow_nulls_u32(e->table, column, (const uint32_t *)numbers, (uint32_t)NO_TEXT)) {
+        return false;
+    }
+    for (uint64_t i = 0; i < e->table->rows; i++) { /* engines may look at those of nulls, too */
+        numbers[i] = numbers[i] == NO_TEXT ? 0 : numbers[i];
+    }
+    return true;
+}
+
+static bool add_names(const events_table *e, const mtprof_column *data)
+{
+    if (e->names_moved) {
+        return add_mapped(e, "name", data->data, e->name_numbers, e->n_names, e->names);
+    }
+    mtprof__arrow_column *column = mtprof__arrow_add(e->table, "name", "i");
+    column->values = pick(e, data); /* all below n_names: they are the dictionary's (DICT1) */
+    column->dictionary = e->names;
+    return column->values != NULL;
+}
+
+/* Columns of name + 1. */
+static bool add_optional_names(const events_table *e, uint32_t id, const mtprof_column *data)
+{
+    int32_t *number_of =
+        mtprof__arrow_take(e->table, (uint64_t)e->n_names + 1, sizeof number_of[0]);
+    if (number_of == NULL) {
+        return false;
+    }
+    number_of[0] = NO_TEXT;
+    memcpy(number_of + 1, e->name_numbers, e->n_names * sizeof number_of[0]);
+    return add_mapped(e, mtprof_column_name(id), data->data, number_of, e->n_names + 1, e->names);
+}
+
+/* Kinds have gaps, and a dictionary's texts are distinct. */
+static bool add_kind_name(mtprof__arrow_texts *texts, uint32_t kind)
+{
+    char text[32];
+    const char *name = kind < KINDS ? mtprof_event_kind_name(kind) : "unknown";
+    if (kind < KINDS && strcmp(name, "unknown") == 0) {
+        (void)snprintf(text, sizeof text, "unknown %u", kind);
+        name = text;
+    }
+    return mtprof__arrow_texts_add(texts, (mtprof_text){name, strlen(name)});
+}
+
+static bool add_kinds(const events_table *e, const mtprof_column *data)
+{
+    static_assert(KINDS < INT8_MAX, "ARE2");
+    mtprof__arrow_column *column = mtprof__arrow_add(e->table, "kind", "c");
+    const uint8_t *kinds = pick(e, data);
+    bool ok = kinds != NULL && (column->dictionary = mtprof__arrow_texts_new(e->table)) != NULL;
+    for (uint32_t kind = 0; ok && kind <= KINDS; kind++) {
+        ok = add_kind_name(column->dictionary, kind);
+    }
+    uint8_t largest = 0;
+    for (uint64_t i = 0; ok && i < e->table->rows; i++) {
+        largest = kinds[i] > largest ? kinds[i] : largest;
+    }
+    column->values = kinds;
+    if (ok && largest >= KINDS) { /* none is known today */
+        uint8_t *copy = mtprof__arrow_take(e->table, e->table->rows, 1);
+        for (uint64_t i = 0; copy != NULL && i < e->table->rows; i++) {
+            copy[i] = kinds[i] < KINDS ? kinds[i] : (uint8_t)KINDS;
+        }
+        column->values = copy;
+    }
+    return ok && column->values != NULL;
+}
+
+/* ---- shapes ---------------------------------------------------------------------------------- */
+
+typedef struct shape_text {
+    char *bytes;
+    size_t length, capacity;
+} shape_text;
+
+static int take_bytes(void *context, const void *bytes, size_t length)
+{
+    shape_text *text = context;
+    if (!mtb_grow((void **)&text->bytes, &text->capacity, text->length + length, 1)) {
+        return ENOMEM;
+    }
+    memcpy(text->bytes + text->length, bytes, length);
+    text->length += length;
+    return 0;
+}
+
+/* The text of each input list that there is, by its number. */
+static bool read_shapes(const events_table *e, mtprof__arrow_texts *texts, int32_t *number_of,
+                        uint32_t n)
+{
+    mtb_writer writer;
+    shape_text text = {.bytes = NULL};
+    mtprof__inputs_view view = {.model = e->model};
+    bool ok = mtb_writer_init(&writer, take_bytes, &text);
+    number_of[0] = NO_TEXT;
+    for (uint32_t i = 1; ok && i < n; i++) {
+        number_of[i] = NO_TEXT;
+        if (mtprof_model_inputs(e->model, i, &view.words, &view.n_words)) {
+            text.length = 0;
+            mtprof__write_input_shapes(&writer, &view);
+            mtb_writer_flush(&writer);
+            ok = writer.error == 0 &&
+                 mtprof__arrow_texts_number(texts, (mtprof_text){text.bytes, text.length},
+                                            &number_of[i]);
+        }
+    }
+    ok = mtb_writer_finish(&writer) == 0 && ok;
+    mtb_free(text.bytes);
+    return ok;
+}
+
+static bool add_shapes(const events_table *e, const mtprof_column *data)
+{
+    const mtprof__dictionary *dictionary = &e->model->dictionary;
+    uint64_t n = dictionary->n_reader_inputs + (uint64_t)dictionary->n_inputs + 1;
+    n = n < UINT32_MAX ? n : UINT32_MAX;
+    mtprof__arrow_texts *texts = mtprof__arrow_texts_new(e->table);
+    int32_t *number_of = mtprof__arrow_take(e->table, n, sizeof number_of[0]);
+    return texts != NULL && number_of != NULL && read_shapes(e, texts, number_of, (uint32_t)n) &&
+           add_mapped(e, "input_shapes", data->data, number_of, (uint32_t)n, texts);
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+static bool add_column(const events_table *e, uint32_t id, const mtprof_column *data)
+{
+    switch (id) {
+    case MTPROF_COLUMN_NAME: return add_names(e, data);
+    case MTPROF_COLUMN_KIND: return add_kinds(e, data);
+    case MTPROF_COLUMN_INPUTS: return add_shapes(e, data);
+    case MTPROF_COLUMN_OVERLOAD:
+    case MTPROF_COLUMN_MODULE: return add_optional_names(e, id, data);
+    case MTPROF_COLUMN_SCALARS: /* numbers of lists that no table has */
+    case MTPROF_COLUMN_METADATA:
+    case MTPROF_COLUMN_FIRST_CHILD: /* `parent` says the same */
+    case MTPROF_COLUMN_NEXT_SIBLING: return true;
+    default: return add_values(e, id, data);
+    }
+}
+
+static int check_rows(const mtprof_arrow_options *options, uint64_t events)
+{
+    for (uint32_t i = 0; options->rows != NULL && i < options->n_rows; i++) {
+        if (options->rows[i] >= events) {
+            return mtb_fail(MTPROF_EINVAL, "arrow: row %u is event %u of %llu", i, options->rows[i],
+                            (unsigned long long)events);
+        }
+    }
+    return MTPROF_OK;
+}
+
+mtprof_status mtprof_arrow_events(mtprof_model *model, const mtprof_arrow_options *options,
+                                  struct ArrowArrayStream *out)
+{
+    mtprof_column columns[MTPROF_COLUMN_COUNT];
+    mtprof_arrow_options own = {.struct_size = sizeof own};
+    *out = (struct ArrowArrayStream){.release = NULL};
+    if (options != NULL) {
+        mtb_read_struct(&own, options);
+    }
+    for (uint32_t id = 0; id < MTPROF_COLUMN_COUNT; id++) {
+        bool is_left_out = id == MTPROF_COLUMN_FIRST_CHILD || id == MTPROF_COLUMN_NEXT_SIBLING;
+        columns[id] = (mtprof_column){.data = NULL};
+        if (!is_left_out) { /* it would be made */
+            MT_TRY(mtprof_model_get_column(model, (enum mtprof_column_id)id, &columns[id]));
+        }
+    }
+    uint64_t n = columns[MTPROF_COLUMN_START_NS].count;
+    MT_TRY(check_rows(&own, n));
+    events_table e = {.model = model, .n = (uint32_t)n, .rows = own.rows};
+    e.table = mtprof__arrow_table_new(own.rows != NULL ? own.n_rows : n);
+    bool ok = e.table != NULL && read_names(&e) && add_numbers(&e);
+    for (uint32_t id = 0; ok && id < MTPROF_COLUMN_COUNT; id++) {
+        ok = columns[id].data == NULL || add_column(&e, id, &columns[id]);
+    }
+    return mtprof__arrow_give(e.table, ok, "events", options, out);
+}

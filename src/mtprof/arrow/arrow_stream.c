@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A table through the Arrow C stream interface: one batch, whose arrays point into the table.
+ *
+ *   ARS1  Every array and schema, parent, child or dictionary, holds a reference of the group that
+ *         it was made in, so a child that was moved out of its parent outlives it.
+ *   ARS2  A release is harmless on what is already released: its callback is NULL.
+ */
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "base/fail.h"
+#include "base/struct_size.h"
+#include "mtprof/arrow/arrow_table.h"
+
+#include <errno.h>
+
+/* ---- schemas --------------------------------------------------------------------------------- */
+
+typedef struct schema_group {
+    uint32_t references; /* atomic */
+    struct ArrowSchema children[MTPROF__ARROW_COLUMNS];
+    struct ArrowSchema dictionaries[MTPROF__ARROW_COLUMNS];
+    struct ArrowSchema *places[MTPROF__ARROW_COLUMNS];
+} schema_group;
+
+static void give_group(uint32_t *references, void *group)
+{
+    /* Partner: the other releases. Nobody uses what is freed. */
+    if (__atomic_sub_fetch(references, 1, __ATOMIC_ACQ_REL) == 0) {
+        mtb_free(group);
+    }
+}
+
+static void release_schema(struct ArrowSchema *schema)
+{
+    schema_group *group = schema->private_data;
+    for (int64_t i = 0; i < schema->n_children; i++) {
+        if (schema->children[i]->release != NULL) {
+            schema->children[i]->release(schema->children[i]);
+        }
+    }
+    if (schema->dictionary != NULL && schema->dictionary->release != NULL) {
+        schema->dictionary->release(schema->dictionary);
+    }
+    schema->release = NULL;
+    give_group(&group->references, group);
+}
+
+static void set_schema(schema_group *group, struct ArrowSchema *schema, const char *name,
+                       const char *format, bool nullable)
+{
+    *schema = (struct ArrowSchema){
+        .format = format,
+        .name = name,
+        .flags = nullable ? ARROW_FLAG_NULLABLE : 0,
+        .release = release_schema,
+        .private_data = group,
+    };
+    group->references++;
+}
+
+/* ---- arrays ---------------------------------------------------------------------------------- */
+
+typedef struct array_group {
+    uint32_t references; /* atomic */
+    mtprof__arrow_table *table;
+    struct ArrowArray children[MTPROF__ARROW_COLUMNS];
+    struct ArrowArray dictionaries[MTPROF__ARROW_COLUMNS];
+    struct ArrowArray *places[MTPROF__ARROW_COLUMNS];
+    const void *buffers[MTPROF__ARROW_COLUMNS][3];
+    const void *dictionary_buffers[MTPROF__ARROW_COLUMNS][3];
+    const void *no_buffers[1];
+} array_group;
+
+static void release_array(struct ArrowArray *array)
+{
+    array_group *group = array->private_data;
+    for (int64_t i = 0; i < array->n_children; i++) {
+        if (array->children[i]->release != NULL) {
+            array->children[i]->release(array->children[i]);
+        }
+    }
+    if (array->dictionary != NULL && array->dictionary->release != NULL) {
+        array->dictionary->release(array->dictionary);
+    }
+    array->release = NULL;
+    mtprof__arrow_table *table = group->table; /* of which each array has a reference */
+    give_group(&group->references, group);
+    mtprof__arrow_table_release(table);
+}
+
+static void set_array(array_group *group, struct ArrowArray *array, uint64_t length,
+                      int64_t n_buffers, const void **buffers)
+{
+    *array = (struct ArrowArray){
+        .length = (int64_t)length,
+        .n_buffers = n_buffers,
+        .buffers = buffers,
+        .release = release_array,
+        .private_data = group,
+    };
+    group->references++;
+    mtprof__arrow_table_retain(group->table);
+}
+
+static void set_texts(array_group *group, struct ArrowArray *array, const void **buffers,
+                      const mtprof__arrow_texts *texts)
+{
+    buffers[1] = texts->offsets;
+    buffers[2] = texts->bytes;
+    set_array(group, array, texts->n, 3, buffers);
+}
+
+static void set_column(array_group *group, uint32_t i)
+{
+    const mtprof__arrow_column *column = &group->table->columns[i];
+    struct ArrowArray *array = &group->children[i];
+    if (column->texts != NULL) {
+        set_texts(group, array, group->buffers[i], column->texts);
+    } else {
+        group->buffers[i][1] = column->values;
+        set_array(group, array, group->table->rows, 2, group->buffers[i]);
+    }
+    group->buffers[i][0] = column->nulls > 0 ? column->valid : NULL;
+    array->null_count = column->nulls;
+    if (column->dictionary != NULL) {
+        array->dictionary = &group->dictionaries[i];
+        set_texts(group, array->dictionary, group->dictionary_buffers[i], column->dictionary);
+    }
+    group->places[i] = array;
+}
+
+/* ---- the stream ------------------------------------------------------------------------------ */
+
+typedef struct stream_state {
+    mtprof__arrow_table *table;
+    bool is_done; /* the batch was given */
+    const char *error;
+} stream_state;
+
+static int fail_stream(stream_state *state, int error, const char *text)
+{
+    state->error = text;
+    return error;
+}
+
+static int get_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out)
+{
+    stream_state *state = stream->private_data;
+    const mtprof__arrow_table *table = state->table;
+    schema_group *group = mtb_calloc(1, sizeof *group);
+    *out = (struct ArrowSchema){.release = NULL};
+    if (group == NULL) {
+        return fail_stream(state, ENOMEM, "arrow: no memory for a schema");
+    }
+    set_schema(group, out, "", "+s", false);
+    for (uint32_t i = 0; i < table->n_columns; i++) {
+        const mtprof__arrow_column *column = &table->columns[i];
+        struct ArrowSchema *child = &group->children[i];
+        set_schema(group, child, column->name, column->format, column->nullable);
+        if (column->dictionary != NULL) {
+            child->dictionary = &group->dictionaries[i];
+            set_schema(group, child->dictionary, "", "U", false);
+        }
+        group->places[i] = child;
+    }
+    out->n_children = table->n_columns;
+    out->children = group->places;
+    return 0;
+}
+
+static int get_next(struct ArrowArrayStream *stream, struct ArrowArray *out)
+{
+    stream_state *state = stream->private_data;
+    *out = (struct ArrowArray){.release = NULL};
+    if (state->is_done) {
+        return 0;
+    }
+    array_group *group = mtb_calloc(1, sizeof *group);
+    if (group == NULL) {
+        return fail_stream(state, ENOMEM, "arrow: no memory for a record batch");
+    }
+    group->table = state->table;
+    set_array(group, out, state->table->rows, 1, group->no_buffers);
+    for (uint32_t i = 0; i < state->table->n_columns; i++) {
+        set_column(group, i);
+    }
+    out->n_children = state->table->n_columns;
+    out->children = group->places;
+    state->is_done = true;
+    return 0;
+}
+
+static const char *get_last_error(struct ArrowArrayStream *stream)
+{
+    return ((const stream_state *)stream->private_data)->error;
+}
+
+static void release_stream(struct ArrowArrayStream *stream)
+{
+    stream_state *state = stream->private_data;
+    mtprof__arrow_table *table = state->table;
+    stream->release = NULL;
+    mtb_free(state);
+    mtprof__arrow_table_release(table);
+}
+
+int mtprof__arrow_give(mtprof__arrow_table *table, bool complete, const char *what,
+                       const mtprof_arrow_options *options, struct ArrowArrayStream *out)
+{
+    stream_state *state = table != NULL && complete ? mtb_calloc(1, sizeof *state) : NULL;
+    *out = (struct ArrowArrayStream){.release = NULL};
+    if (state == NULL) {
+        mtprof__arrow_table_release(table);
+        return mtb_fail(MTPROF_ENOMEM, "arrow: no memory for a table of %s", what);
+    }
+    if (options != NULL) {
+        mtprof_arrow_options own;
+        mtb_read_struct(&own, options);
+        table->release = own.release;
+        table->user = own.user;
+    }
+    state->table = table;
+    *out = (struct ArrowArrayStream){
+        .get_schema = get_schema,
+        .get_next = get_next,
+        .get_last_error = get_last_error,
+        .release = release_stream,
+        .private_data = state,
+    };
+    return MTPROF_OK;
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tables: their memory, their texts, their nulls.
+ */
+#include "mtprof/arrow/arrow_table.h"
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "base/hash.h"
+#include "base/large.h"
+#include "base/text_writer.h"
+
+#include <string.h>
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+mtprof__arrow_table *mtprof__arrow_table_new(uint64_t rows)
+{
+    mtprof__arrow_table *table = mtb_calloc(1, sizeof *table);
+    if (table != NULL) {
+        table->references = 1;
+        table->rows = rows;
+    }
+    return table;
+}
+
+void mtprof__arrow_table_retain(mtprof__arrow_table *table)
+{
+    (void)__atomic_fetch_add(&table->references, 1, __ATOMIC_RELAXED);
+}
+
+void mtprof__arrow_table_release(mtprof__arrow_table *table)
+{
+    /* Each release happens before the last one's acquire: nobody reads what is freed. */
+    if (table == NULL || __atomic_fetch_sub(&table->references, 1, __ATOMIC_ACQ_REL) != 1) {
+        return;
+    }
+    for (uint32_t i = 0; i < table->n_texts; i++) {
+        mtb_free(table->texts[i].offsets);
+        mtb_free(table->texts[i].bytes);
+        mtb_idmap_reset(&table->texts[i].map);
+    }
+    for (uint32_t i = 0; i < table->n_blocks; i++) {
+        mtb_array_give(table->blocks[i].memory, table->blocks[i].bytes, 1);
+    }
+    void (*release)(void *) = table->release;
+    void *user = table->user;
+    mtb_free(table);
+    if (release != NULL) {
+        release(user);
+    }
+}
+
+void *mtprof__arrow_take(mtprof__arrow_table *table, uint64_t count, size_t size)
+{
+    MT_ASSERT(table->n_blocks < MTPROF__ARROW_BLOCKS);
+    if (count > (SIZE_MAX - 64) / size) {
+        return NULL;
+    }
+    size_t bytes = (size_t)count * size + 8; /* engines may read whole words */
+    void *memory = mtb_array_take(bytes, 1);
+    if (memory != NULL) {
+        table->blocks[table->n_blocks++] = (mtprof__arrow_block){memory, bytes};
+    }
+    return memory;
+}
+
+mtprof__arrow_column *mtprof__arrow_add(mtprof__arrow_table *table, const char *name,
+                                        const char *format)
+{
+    MT_ASSERT(table->n_columns < MTPROF__ARROW_COLUMNS);
+    mtprof__arrow_column *column = &table->columns[table->n_columns++];
+    *column = (mtprof__arrow_column){.name = name, .format = format};
+    return column;
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+mtprof__arrow_texts *mtprof__arrow_texts_new(mtprof__arrow_table *table)
+{
+    MT_ASSERT(table->n_texts < MTPROF__ARROW_TEXTS);
+    mtprof__arrow_texts *texts = &table->texts[table->n_texts++];
+    bool ok =
+        mtb_grow((void **)&texts->offsets, &texts->offsets_capacity, 1, sizeof texts->offsets[0]) &&
+        mtb_grow((void **)&texts->bytes, &texts->capacity, 64, 1);
+    if (!ok) {
+        return NULL;
+    }
+    texts->offsets[0] = 0;
+    return texts;
+}
+
+/* Writes a text behind the others without counting it yet; its length, or -1: out of memory. */
+static int64_t write_utf8(mtprof__arrow_texts *texts, mtprof_text text)
+{
+    static const char replacement[] = "\xEF\xBF\xBD";
+    size_t at = texts->length;
+    for (size_t i = 0; i < text.length;) {
+        unsigned bad = 0;
+        unsigned n = mtb_utf8_length(text.bytes + i, text.length - i, &bad);
+        const char *from = n != 0 ? text.bytes + i : replacement;
+        size_t written = n != 0 ? n : sizeof replacement - 1;
+        if (!mtb_grow((void **)&texts->bytes, &texts->capacity, at + written, 1)) {
+            return -1;
+        }
+        memcpy(texts->bytes + at, from, written);
+        at += written;
+        i += n != 0 ? n : bad;
+    }
+    return (int64_t)(at - texts->length);
+}
+
+static bool count_text(mtprof__arrow_texts *texts, int64_t length)
+{
+    if (length < 0 || !mtb_grow((void **)&texts->offsets, &texts->offsets_capacity, texts->n + 2,
+                                sizeof texts->offsets[0])) {
+        return false;
+    }
+    texts->length += (size_t)length;
+    texts->offsets[++texts->n] = (int64_t)texts->length;
+    return true;
+}
+
+bool mtprof__arrow_texts_add(mtprof__arrow_texts *texts, mtprof_text text)
+{
+    return count_text(texts, write_utf8(texts, text));
+}
+
+static bool same_text(const void *context, uint32_t id, const void *key)
+{
+    const mtprof__arrow_texts *texts = context;
+    const mtprof_text *text = key;
+    const int64_t *at = &texts->offsets[id - 1];
+    return (uint64_t)(at[1] - at[0]) == text->length &&
+           memcmp(texts->bytes + at[0], text->bytes, text->length) == 0;
+}
+
+/* Compared as they are written: two texts that are no UTF-8 may become the same one. */
+bool mtprof__arrow_texts_number(mtprof__arrow_texts *texts, mtprof_text text, int32_t *number)
+{
+    int64_t length = write_utf8(texts, text);
+    if (length < 0) {
+        return false;
+    }
+    mtprof_text written = {texts->bytes + texts->length, (size_t)length};
+    uint64_t hash = mtb_hash_bytes(written.bytes, written.length);
+    uint32_t id = mtb_idmap_find(&texts->map, hash, same_text, texts, &written);
+    if (id == 0) {
+        if (texts->n >= INT32_MAX || !mtb_idmap_reserve(&texts->map) ||
+            !count_text(texts, length)) {
+            return false;
+        }
+        id = (uint32_t)texts->n;
+        (void)mtb_idmap_add(&texts->map, hash, id);
+    }
+    *number = (int32_t)(id - 1);
+    return true;
+}
+
+/* ---- nulls ----------------------------------------------------------------------------------- */
+
+static uint8_t *take_bitmap(mtprof__arrow_table *table)
+{
+    return mtprof__arrow_take(table, table->rows / 8 + 1, 1);
+}
+
+bool mtprof__arrow_nulls_u32(mtprof__arrow_table *table, mtprof__arrow_column *column,
+                             const uint32_t *values, uint32_t none)
+{
+    uint8_t *bits = take_bitmap(table);
+    uint64_t valid = 0;
+    if (bits == NULL) {
+        return false;
+    }
+    uint64_t i = 0;
+    for (; i + 8 <= table->rows; i += 8) {
+        unsigned byte = 0;
+        for (unsigned k = 0; k < 8; k++) {
+            byte |= (unsigned)(values[i + k] != none) << k;
+        }
+        bits[i / 8] = (uint8_t)byte;
+        valid += (unsigned)__builtin_popcount(byte);
+    }
+    for (; i < table->rows; i++) {
+        bits[i / 8] |= (uint8_t)((values[i] != none) << (i % 8));
+        valid += values[i] != none;
+    }
+    column->nullable = true;
+    column->valid = bits;
+    column->nulls = (int64_t)(table->rows - valid);
+    return true;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+static int64_t number_at(const void *place, uint32_t bytes)
+{
+    switch (bytes) {
+    case 1: return *(const uint8_t *)place;
+    case 2: return *(const uint16_t *)place;
+    case 4: return *(const int32_t *)place;
+    default: return *(const int64_t *)place;
+    }
+}
+
+/* What the rows of a field are written to. */
+typedef struct field_column {
+    mtprof__arrow_column *column;
+    char *values;
+    uint8_t *valid;
+} field_column;
+
+static bool add_field(mtprof__arrow_table *table, const mtprof__arrow_field *field,
+                      field_column *out)
+{
+    bool is_text = field->format[0] == 'U';
+    const char *format = is_text && field->distinct ? "i" : field->format;
+    mtprof__arrow_column *column = mtprof__arrow_add(table, field->name, format);
+    size_t size = is_text ? sizeof(int32_t) : field->bytes;
+    *out = (field_column){.column = column};
+    if (is_text) {
+        mtprof__arrow_texts *texts = mtprof__arrow_texts_new(table);
+        column->texts = field->distinct ? NULL : texts;
+        column->dictionary = field->distinct ? texts : NULL;
+        if (texts == NULL) {
+            return false;
+        }
+    }
+    if (column->texts == NULL) {
+        out->values = mtprof__arrow_take(table, table->rows, size);
+        column->values = out->values;
+    }
+    if (field->nullable) {
+        column->nullable = true;
+        out->valid = take_bitmap(table);
+        column->valid = out->valid;
+    }
+    return (column->texts != NULL || out->values != NULL) &&
+           (!field->nullable || out->valid != NULL);
+}
+
+static bool add_value(const mtprof__arrow_field *field, const field_column *out, uint64_t row,
+                      const char *place)
+{
+    bool ok = true;
+    bool is_null = false;
+    if (field->format[0] == 'U') {
+        mtprof_text text;
+        memcpy(&text, place, sizeof text);
+        is_null = text.length == 0;
+        ok = out->column->texts != NULL
+                 ? mtprof__arrow_texts_add(out->column->texts, text)
+                 : mtprof__arrow_texts_number(out->column->dictionary, text,
+                                              (int32_t *)(void *)out->values + row);
+    } else if (field->format[0] == 'b') {
+        out->values[row / 8] |= (char)((number_at(place, 1) != 0) << (row % 8));
+    } else {
+        is_null = number_at(place, field->bytes) == field->none;
+        memcpy(out->values + row * field->bytes, place, field->bytes);
+    }
+    if (field->nullable) {
+        out->valid[row / 8] |= (uint8_t)(!is_null << (row % 8));
+        out->column->nulls += is_null;
+    }
+    return ok;
+}
+
+bool mtprof__arrow_fill(mtprof__arrow_table *table, const mtprof__arrow_field *fields,
+                        size_t n_fields, mtprof__arrow_row *read, const void *context, void *row)
+{
+    field_column columns[MTPROF__ARROW_COLUMNS];
+    bool ok = true;
+    MT_ASSERT(n_fields <= MTPROF__ARROW_COLUMNS);
+    for (size_t k = 0; ok && k < n_fields; k++) {
+        ok = add_field(table, &fields[k], &columns[k]);
+    }
+    for (uint64_t i = 0; ok && i < table->rows; i++) {
+        read(context, i, row);
+        for (size_t k = 0; ok && k < n_fields; k++) {
+            ok = add_value(&fields[k], &columns[k], i, (const char *)row + fields[k].offset);
+        }
+    }
+    return ok;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A table that becomes an Arrow stream: columns over borrowed or own memory, and the one owner of
+ * that memory.
+ *
+ *     mtprof__arrow_table ◄── stream, and each schema and batch that it gave
+ *       ├─ columns            (a reference each)
+ *       ├─ texts              offsets and bytes: values of a column, or its dictionary
+ *       └─ blocks             other memory of its own
+ *
+ *   ART1  A table is filled by one thread and only read once a stream has it.
+ *   ART2  The last reference frees it, then calls the caller's release.
+ */
+#ifndef MTPROF_ARROW_ARROW_TABLE_H
+#define MTPROF_ARROW_ARROW_TABLE_H
+
+#include "base/idmap.h"
+
+#include <mtprof/arrow.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    MTPROF__ARROW_COLUMNS = 48,
+    MTPROF__ARROW_TEXTS = 16,
+    MTPROF__ARROW_BLOCKS = 96
+};
+
+/* Texts one after the other, as UTF-8. */
+typedef struct mtprof__arrow_texts {
+    int64_t *offsets; /* n + 1 of them, the first is 0 */
+    size_t n, offsets_capacity;
+    char *bytes;
+    size_t length, capacity;
+    mtb_idmap map; /* number + 1; of texts that are distinct */
+} mtprof__arrow_texts;
+
+typedef struct mtprof__arrow_column {
+    const char *name;   /* constant, as the format */
+    const char *format; /* of the values, or of the numbers of a dictionary's texts */
+    const void *values;
+    const void *valid; /* a bit a row, 0: null; NULL: none is */
+    int64_t nulls;
+    bool nullable;
+    mtprof__arrow_texts *texts;      /* format "U": the values */
+    mtprof__arrow_texts *dictionary; /* NULL: values are values */
+} mtprof__arrow_column;
+
+typedef struct mtprof__arrow_block {
+    void *memory;
+    size_t bytes;
+} mtprof__arrow_block;
+
+typedef struct mtprof__arrow_table {
+    uint32_t references; /* atomic */
+    uint32_t n_columns, n_texts, n_blocks;
+    uint64_t rows;
+    mtprof__arrow_column columns[MTPROF__ARROW_COLUMNS];
+    mtprof__arrow_texts texts[MTPROF__ARROW_TEXTS];
+    mtprof__arrow_block blocks[MTPROF__ARROW_BLOCKS];
+    void (*release)(void *user);
+    void *user;
+} mtprof__arrow_table;
+
+/* A table without columns; one reference. NULL: out of memory. */
+mtprof__arrow_table *mtprof__arrow_table_new(uint64_t rows);
+void mtprof__arrow_table_retain(mtprof__arrow_table *table);
+/* Accepts NULL. */
+void mtprof__arrow_table_release(mtprof__arrow_table *table);
+
+/* Zeroed memory that lives as long as the table; not NULL for 0 bytes. NULL: out of memory. */
+void *mtprof__arrow_take(mtprof__arrow_table *table, uint64_t count, size_t size);
+
+/* The next column; values are the caller's to set. */
+mtprof__arrow_column *mtprof__arrow_add(mtprof__arrow_table *table, const char *name,
+                                        const char *format);
+
+/* Texts of the table. NULL: out of memory. */
+mtprof__arrow_texts *mtprof__arrow_texts_new(mtprof__arrow_table *table);
+/* Appends a text. False: out of memory. */
+bool mtprof__arrow_texts_add(mtprof__arrow_texts *texts, mtprof_text text);
+/* The number of a text among distinct ones, appended where it is not there. False: out of memory,
+ * or as many as int32 can number. */
+bool mtprof__arrow_texts_number(mtprof__arrow_texts *texts, mtprof_text text, int32_t *number);
+
+/* Makes those rows of a column null whose value is `none`. False: out of memory. */
+bool mtprof__arrow_nulls_u32(mtprof__arrow_table *table, mtprof__arrow_column *column,
+                             const uint32_t *values, uint32_t none);
+
+/* A field of a struct that is a row, for tables that are made row by row. */
+typedef struct mtprof__arrow_field {
+    const char *name;
+    /* "U": a mtprof_text; "b": a uint8_t, not 0 is true; others: a number of that size. */
+    const char *format;
+    uint32_t offset, bytes;
+    bool distinct; /* "U": through a dictionary, for texts that come often */
+    bool nullable; /* a number that is `none`, or an empty text, is null */
+    int64_t none;
+} mtprof__arrow_field;
+
+#define MTPROF__ARROW_FIELD(row, member, name_, format_, ...)                            \
+    {                                                                                    \
+        .name = (name_), .format = (format_), .offset = (uint32_t)offsetof(row, member), \
+        .bytes = (uint32_t)sizeof(((row *)NULL)->member), __VA_ARGS__                    \
+    }
+
+/* Fills in *row, the struct, with row `index`. Its texts live until the next one. */
+typedef void mtprof__arrow_row(const void *context, uint64_t index, void *row);
+
+/* Columns from structs. False: out of memory. */
+bool mtprof__arrow_fill(mtprof__arrow_table *table, const mtprof__arrow_field *fields,
+                        size_t n_fields, mtprof__arrow_row *read, const void *context, void *row);
+
+/* Hands a table that is complete to a stream; NULL, and then also an incomplete one: out of memory
+ * for `what`, and the table is released without calling the caller's release. */
+int mtprof__arrow_give(mtprof__arrow_table *table, bool complete, const char *what,
+                       const mtprof_arrow_options *options, struct ArrowArrayStream *out);
+
+#endif /* MTPROF_ARROW_ARROW_TABLE_H */
