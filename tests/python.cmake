@@ -38,6 +38,7 @@ set(MT_PYTHON_TESTS
     npu/test_npu_trace_schema
     npu/test_npu_training
     profiler/test_activities
+    profiler/test_arrow_python
     profiler/test_averages
     profiler/test_call_tracer
     profiler/test_columns

@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Arrow streams, walked as an engine walks them: formats, buffers that are the model's own columns,
+ * nulls, dictionaries, and releases in every order.
+ */
+#include "base/alloc.h"
+#include "harness/mt_test.h"
+#include "unit/mtprof/analyze/model_maker.h"
+
+#include <mtprof/arrow.h>
+
+#include <errno.h>
+#include <string.h>
+
+typedef mtprof_status maker(mtprof_model *model, const mtprof_arrow_options *options,
+                            struct ArrowArrayStream *out);
+
+/* ---- walking --------------------------------------------------------------------------------- */
+
+typedef struct batch {
+    struct ArrowArrayStream stream;
+    struct ArrowSchema schema;
+    struct ArrowArray array;
+} batch;
+
+static void check_shape(const struct ArrowSchema *schema, const struct ArrowArray *array,
+                        int64_t length)
+{
+    CHECK(schema->release != NULL && array->release != NULL);
+    CHECK_EQ_I64(array->length, length);
+    CHECK_EQ_I64(array->offset, 0);
+    CHECK_EQ_I64(array->n_children, schema->n_children);
+    CHECK_EQ_I64(array->n_buffers, strcmp(schema->format, "+s") == 0  ? 1
+                                   : strcmp(schema->format, "U") == 0 ? 3
+                                                                      : 2);
+    CHECK(array->null_count == 0 || (schema->flags & ARROW_FLAG_NULLABLE) != 0);
+    CHECK((array->null_count == 0) == (array->buffers[0] == NULL));
+    for (int64_t i = 1; i < array->n_buffers; i++) {
+        CHECK(array->buffers[i] != NULL);
+    }
+    CHECK((schema->dictionary != NULL) == (array->dictionary != NULL));
+    if (schema->dictionary != NULL) {
+        CHECK_EQ_STR(schema->dictionary->format, "U");
+        check_shape(schema->dictionary, array->dictionary, array->dictionary->length);
+    }
+    for (int64_t i = 0; i < schema->n_children; i++) {
+        check_shape(schema->children[i], array->children[i], length);
+    }
+}
+
+static void read_stream(batch *b)
+{
+    struct ArrowArray end = {.release = NULL, .length = 7};
+    REQUIRE(b->stream.release != NULL);
+    REQUIRE_EQ_I64(b->stream.get_schema(&b->stream, &b->schema), 0);
+    REQUIRE_EQ_I64(b->stream.get_next(&b->stream, &b->array), 0);
+    REQUIRE_EQ_STR(b->schema.format, "+s");
+    check_shape(&b->schema, &b->array, b->array.length);
+    REQUIRE_EQ_I64(b->stream.get_next(&b->stream, &end), 0);
+    CHECK(end.release == NULL);
+    CHECK(b->stream.get_last_error(&b->stream) == NULL);
+}
+
+static void read_table(batch *b, maker *make, mtprof_model *model)
+{
+    REQUIRE_OK(make(model, NULL, &b->stream));
+    read_stream(b);
+}
+
+static void batch_release(batch *b)
+{
+    b->array.release(&b->array);
+    b->schema.release(&b->schema);
+    b->stream.release(&b->stream);
+    CHECK(b->array.release == NULL && b->schema.release == NULL && b->stream.release == NULL);
+}
+
+/* The place of a column, which must be there with this format. */
+static const struct ArrowArray *column(const batch *b, const char *name, const char *format)
+{
+    for (int64_t i = 0; i < b->schema.n_children; i++) {
+        if (strcmp(b->schema.children[i]->name, name) == 0) {
+            CHECK_EQ_STR(b->schema.children[i]->format, format);
+            return b->array.children[i];
+        }
+    }
+    FAIL("there is no column %s", name);
+    return NULL;
+}
+
+static bool has_column(const batch *b, const char *name)
+{
+    for (int64_t i = 0; i < b->schema.n_children; i++) {
+        if (strcmp(b->schema.children[i]->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_null(const struct ArrowArray *array, uint64_t row)
+{
+    const uint8_t *valid = array->buffers[0];
+    return valid != NULL && (valid[row / 8] >> (row % 8) & 1) == 0;
+}
+
+/* A text of a column, by way of an int32 where it has a dictionary; valid until the next call. */
+static const char *text_at(const struct ArrowArray *array, uint64_t row)
+{
+    static char text[64];
+    const struct ArrowArray *texts = array;
+    if (array->dictionary != NULL) {
+        texts = array->dictionary;
+        row = (uint64_t)((const int32_t *)array->buffers[1])[row];
+    }
+    const int64_t *offsets = texts->buffers[1];
+    REQUIRE((int64_t)row < texts->length);
+    size_t length = (size_t)(offsets[row + 1] - offsets[row]);
+    REQUIRE(length < sizeof text);
+    memcpy(text, (const char *)texts->buffers[2] + offsets[row], length);
+    text[length] = '\0';
+    return text;
+}
+
+#define I64(array, row) (((const int64_t *)(array)->buffers[1])[row])
+#define U32(array, row) (((const uint32_t *)(array)->buffers[1])[row])
+#define I32(array, row) (((const int32_t *)(array)->buffers[1])[row])
+
+/* ---- a model --------------------------------------------------------------------------------- */
+
+/* A step with an op that has a child; the child has what is optional. */
+static mtprof_model *small_model(void)
+{
+    mtprof_model *model = mm_model();
+    mtprof_frame frames[] = {{.function = {"main", 4}, .file = {"a.py", 4}, .line = 3},
+                             {.function = {"forward", 7}, .file = {"", 0}, .line = 0}};
+    uint32_t frame = 0;
+    uint32_t outer = 0;
+    uint32_t inner = 0;
+    mm_event step = mm_add(model, "ProfilerStep#4", 0, 100);
+    *step.kind = MTPROF_EVENT_KIND_STEP;
+    *step.step = 4;
+    mm_event op = mm_add(model, "aten::linear", 10, 90);
+    *op.parent = 0;
+    *op.step = 4;
+    mm_event child = mm_add(model, "aten::mm\xFFx", 20, 60);
+    *child.parent = 1;
+    *child.step = 4;
+    REQUIRE_OK(mtprof__dictionary_frame(&model->dictionary, &frames[0], &frame));
+    REQUIRE_OK(mtprof__dictionary_node(&model->dictionary, 0, frame, &outer));
+    REQUIRE_OK(mtprof__dictionary_frame(&model->dictionary, &frames[1], &frame));
+    REQUIRE_OK(mtprof__dictionary_node(&model->dictionary, outer, frame, &inner));
+    mm_set(model, MTPROF_COLUMN_STACK, inner);
+    mm_set(model, MTPROF_COLUMN_MODULE, mm_name(model, "net.0") + 1);
+    mm_set(model, MTPROF_COLUMN_BYTES, (uint64_t)-512);
+    mm_set(model, MTPROF_COLUMN_SEQUENCE, 7);
+    return model;
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+TEST(columns_are_the_models_own_memory)
+{
+    static const struct {
+        enum mtprof_column_id id;
+        const char *format;
+    } same[] = {
+        {MTPROF_COLUMN_START_NS, "l"},       {MTPROF_COLUMN_END_NS, "l"},
+        {MTPROF_COLUMN_SELF_NS, "l"},        {MTPROF_COLUMN_PARENT, "I"},
+        {MTPROF_COLUMN_NAME, "i"},           {MTPROF_COLUMN_TRACK, "I"},
+        {MTPROF_COLUMN_STEP, "i"},           {MTPROF_COLUMN_INDEX, "I"},
+        {MTPROF_COLUMN_KIND, "c"},           {MTPROF_COLUMN_DEVICE, "C"},
+        {MTPROF_COLUMN_FLAGS, "S"},          {MTPROF_COLUMN_STACK, "I"},
+        {MTPROF_COLUMN_SEQUENCE, "l"},       {MTPROF_COLUMN_BYTES, "l"},
+        {MTPROF_COLUMN_DEPTH, "I"},          {MTPROF_COLUMN_DEVICE_NS, "l"},
+        {MTPROF_COLUMN_SELF_DEVICE_NS, "l"},
+    };
+    mtprof_model *model = small_model();
+    batch b;
+    read_table(&b, mtprof_arrow_events, model);
+    CHECK_EQ_I64(b.array.length, 3);
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
+        mtprof_column own;
+        REQUIRE_OK(mtprof_model_get_column(model, same[i].id, &own));
+        REQUIRE(own.data != NULL);
+        CHECK_EQ_PTR(column(&b, mtprof_column_name(same[i].id), same[i].format)->buffers[1],
+                     own.data);
+    }
+    CHECK(!has_column(&b, "flops")); /* not recorded */
+    CHECK(!has_column(&b, "first_child"));
+    batch_release(&b);
+    mtprof_model_free(model);
+}
+
+TEST(numbers_nulls_and_texts)
+{
+    mtprof_model *model = small_model();
+    batch b;
+    read_table(&b, mtprof_arrow_events, model);
+    const struct ArrowArray *parent = column(&b, "parent", "I");
+    CHECK_EQ_I64(parent->null_count, 1);
+    CHECK(is_null(parent, 0) && !is_null(parent, 1) && !is_null(parent, 2));
+    CHECK_EQ_U64(U32(parent, 2), 1);
+    const struct ArrowArray *event = column(&b, "event", "I");
+    for (uint32_t i = 0; i < 3; i++) {
+        CHECK_EQ_U64(U32(event, i), i);
+    }
+    CHECK_EQ_STR(text_at(column(&b, "name", "i"), 1), "aten::linear");
+    CHECK_EQ_STR(text_at(column(&b, "name", "i"), 2), "aten::mm\xEF\xBF\xBDx");
+    const struct ArrowArray *module = column(&b, "module", "i");
+    CHECK(is_null(module, 0) && is_null(module, 1) && !is_null(module, 2));
+    CHECK_EQ_STR(text_at(module, 2), "net.0");
+    CHECK_EQ_I64(I64(column(&b, "bytes", "l"), 2), -512);
+    CHECK_EQ_I64(I64(column(&b, "sequence", "l"), 0), -1);
+    const struct ArrowArray *kind = column(&b, "kind", "c");
+    const int8_t *kinds = kind->buffers[1];
+    CHECK_EQ_I64(kinds[0], MTPROF_EVENT_KIND_STEP);
+    for (int64_t i = 0; i < kind->dictionary->length; i++) { /* distinct, as pandas wants them */
+        char text[64];
+        (void)strcpy(text, text_at(kind->dictionary, (uint64_t)i));
+        for (int64_t k = 0; k < i; k++) {
+            CHECK(strcmp(text, text_at(kind->dictionary, (uint64_t)k)) != 0);
+        }
+    }
+    CHECK_EQ_STR(text_at(kind->dictionary, MTPROF_EVENT_KIND_STEP), "step");
+    batch_release(&b);
+    mtprof_model_free(model);
+}
+
+/* Two names that are no UTF-8 become one text: the dictionary has it once. */
+TEST(names_that_become_the_same_are_one_text)
+{
+    mtprof_model *model = mm_model();
+    mm_add(model, "a\xFE", 0, 1);
+    mm_add(model, "b", 1, 2);
+    mm_add(model, "a\xFD", 2, 3);
+    mm_event unknown = mm_add(model, "c", 3, 4);
+    *unknown.kind = 200;
+    batch b;
+    read_table(&b, mtprof_arrow_events, model);
+    const struct ArrowArray *name = column(&b, "name", "i");
+    CHECK_EQ_I64(I32(name, 0), I32(name, 2));
+    CHECK_EQ_STR(text_at(name, 0), "a\xEF\xBF\xBD");
+    CHECK_EQ_STR(text_at(name, 1), "b");
+    CHECK_EQ_STR(text_at(name, 3), "c");
+    const struct ArrowArray *kind = column(&b, "kind", "c");
+    int8_t number = ((const int8_t *)kind->buffers[1])[3];
+    REQUIRE(number >= 0 && number < kind->dictionary->length);
+    CHECK_EQ_STR(text_at(kind->dictionary, (uint64_t)number), "unknown");
+    batch_release(&b);
+    mtprof_model_free(model);
+}
+
+TEST(rows_are_picked)
+{
+    static const uint32_t rows[] = {2, 0, 2};
+    static const uint32_t wrong[] = {1, 3};
+    mtprof_model *model = small_model();
+    mtprof_arrow_options options = {.struct_size = sizeof options, .rows = rows, .n_rows = 3};
+    batch b;
+    REQUIRE_OK(mtprof_arrow_events(model, &options, &b.stream));
+    read_stream(&b);
+    CHECK_EQ_I64(b.array.length, 3);
+    CHECK_EQ_U64(U32(column(&b, "event", "I"), 0), 2);
+    CHECK_EQ_I64(I64(column(&b, "start_ns", "l"), 2), 20);
+    CHECK_EQ_I64(column(&b, "parent", "I")->null_count, 1);
+    CHECK(is_null(column(&b, "parent", "I"), 1));
+    CHECK_EQ_STR(text_at(column(&b, "module", "i"), 2), "net.0");
+    batch_release(&b);
+    options.n_rows = 0;
+    REQUIRE_OK(mtprof_arrow_events(model, &options, &b.stream));
+    read_stream(&b);
+    CHECK_EQ_I64(b.array.length, 0);
+    batch_release(&b);
+    options.rows = wrong;
+    options.n_rows = 2;
+    CHECK_EQ_I64(mtprof_arrow_events(model, &options, &b.stream), MTPROF_EINVAL);
+    CHECK_EQ_STR(mtprof_last_error()->message, "arrow: row 1 is event 3 of 3");
+    CHECK(b.stream.release == NULL);
+    mtprof_model_free(model);
+}
+
+TEST(nulls_of_any_number_of_rows)
+{
+    for (uint32_t n = 0; n < 20; n++) {
+        mtprof_model *model = mm_model();
+        int64_t nulls = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            mm_event event = mm_add(model, "op", i, i + 1);
+            *event.parent = i % 3 == 0 ? MTPROF_NO_EVENT : 0;
+            nulls += i % 3 == 0;
+        }
+        batch b;
+        read_table(&b, mtprof_arrow_events, model);
+        const struct ArrowArray *parent = column(&b, "parent", "I");
+        CHECK_EQ_I64(parent->null_count, nulls);
+        for (uint32_t i = 0; i < n; i++) {
+            CHECK(is_null(parent, i) == (i % 3 == 0));
+        }
+        batch_release(&b);
+        mtprof_model_free(model);
+    }
+}
+
+/* ---- other tables ---------------------------------------------------------------------------- */
+
+TEST(steps_tracks_and_frames)
+{
+    mtprof_model *model = small_model();
+    batch b;
+    read_table(&b, mtprof_arrow_steps, model);
+    REQUIRE_EQ_I64(b.array.length, 1);
+    CHECK_EQ_I64(I32(column(&b, "step", "i"), 0), 4);
+    CHECK_EQ_I64(I64(column(&b, "end_ns", "l"), 0), 100);
+    CHECK_EQ_STR(text_at(column(&b, "name", "U"), 0), "ProfilerStep#4");
+    batch_release(&b);
+    read_table(&b, mtprof_arrow_tracks, model);
+    REQUIRE_EQ_I64(b.array.length, MM_THREADS + 1);
+    CHECK_EQ_STR(text_at(column(&b, "name", "U"), 1), "worker");
+    CHECK(is_null(column(&b, "name", "U"), 2));
+    CHECK_EQ_I64(I64(column(&b, "tid", "l"), 2), 103);
+    CHECK_EQ_STR(text_at(column(&b, "device_type", "i"), MM_QUEUE), "NPU");
+    CHECK(is_null(column(&b, "device_index", "i"), 0));
+    CHECK_EQ_I64(I32(column(&b, "device_index", "i"), MM_QUEUE), 0);
+    batch_release(&b);
+    read_table(&b, mtprof_arrow_frames, model);
+    REQUIRE_EQ_I64(b.array.length, 2);
+    CHECK_EQ_U64(U32(column(&b, "stack", "I"), 0), 2);
+    CHECK_EQ_U64(U32(column(&b, "parent", "I"), 0), 1);
+    CHECK(is_null(column(&b, "parent", "I"), 1));
+    CHECK_EQ_STR(text_at(column(&b, "function", "i"), 0), "forward");
+    CHECK_EQ_STR(text_at(column(&b, "file", "i"), 1), "a.py");
+    CHECK(is_null(column(&b, "file", "i"), 0));
+    CHECK_EQ_I64(I64(column(&b, "line", "L"), 1), 3);
+    batch_release(&b);
+    mtprof_model_free(model);
+}
+
+TEST(averages_outlive_what_they_were_made_from)
+{
+    mtprof_model *model = small_model();
+    mtprof_averages *averages = NULL;
+    mtprof_averages_options options = {.struct_size = sizeof options,
+                                       .group = MTPROF_GROUP_MODULE | MTPROF_GROUP_STEP};
+    batch b;
+    REQUIRE_OK(mtprof_averages_new(model, &options, &averages));
+    uint32_t n = mtprof_averages_count(averages);
+    REQUIRE_OK(mtprof_arrow_averages(averages, NULL, &b.stream));
+    mtprof_averages_free(averages);
+    mtprof_model_free(model);
+    read_stream(&b);
+    REQUIRE_EQ_I64(b.array.length, n);
+    REQUIRE_EQ_U64(n, 3);
+    CHECK_EQ_STR(text_at(column(&b, "name", "U"), 1), "aten::linear");
+    CHECK_EQ_I64(I64(column(&b, "cpu_ns", "l"), 2), 40);
+    CHECK_EQ_I64(I64(column(&b, "count", "L"), 0), 1);
+    CHECK_EQ_I64(I32(column(&b, "step", "i"), 2), 4);
+    CHECK(is_null(column(&b, "module", "i"), 0));
+    CHECK_EQ_STR(text_at(column(&b, "module", "i"), 2), "net.0");
+    CHECK(is_null(column(&b, "track", "I"), 0));
+    CHECK_EQ_STR(text_at(column(&b, "kind", "i"), 0), "step");
+    const uint8_t *annotations = column(&b, "is_user_annotation", "b")->buffers[1];
+    CHECK_EQ_U64(annotations[0] & 7u, 1);
+    batch_release(&b);
+}
+
+TEST(a_model_without_events_has_tables_without_rows)
+{
+    static maker *const makers[] = {mtprof_arrow_events, mtprof_arrow_steps, mtprof_arrow_frames};
+    for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {
+        mtprof_model *model = mm_model();
+        batch b;
+        read_table(&b, makers[i], model);
+        CHECK_EQ_I64(b.array.length, 0);
+        CHECK(b.schema.n_children > 5);
+        batch_release(&b);
+        mtprof_model_free(model);
+    }
+}
+
+/* ---- releases -------------------------------------------------------------------------------- */
+
+static void count_release(void *user)
+{
+    ++*(int *)user;
+}
+
+TEST(the_caller_hears_of_the_last_release_only)
+{
+    mtprof_model *model = small_model();
+    int released = 0;
+    mtprof_arrow_options options = {
+        .struct_size = sizeof options, .release = count_release, .user = &released};
+    batch b;
+    REQUIRE_OK(mtprof_arrow_events(model, &options, &b.stream));
+    b.stream.release(&b.stream); /* nothing was taken */
+    CHECK_EQ_I64(released, 1);
+    REQUIRE_OK(mtprof_arrow_events(model, &options, &b.stream));
+    read_stream(&b);
+    b.stream.release(&b.stream);
+    b.schema.release(&b.schema);
+    CHECK_EQ_I64(released, 1);
+    b.array.release(&b.array);
+    CHECK_EQ_I64(released, 2);
+    mtprof_model_free(model);
+}
+
+/* As the specification has it: a child that was moved is released by whoever took it. */
+TEST(children_that_were_moved_out_outlive_their_parents)
+{
+    mtprof_model *model = small_model();
+    int released = 0;
+    mtprof_arrow_options options = {
+        .struct_size = sizeof options, .release = count_release, .user = &released};
+    batch b;
+    REQUIRE_OK(mtprof_arrow_events(model, &options, &b.stream));
+    read_stream(&b);
+    int64_t place = 0;
+    while (strcmp(b.schema.children[place]->name, "name") != 0) {
+        place++;
+    }
+    struct ArrowArray name = *b.array.children[place];
+    struct ArrowSchema name_schema = *b.schema.children[place];
+    b.array.children[place]->release = NULL;
+    b.schema.children[place]->release = NULL;
+    struct ArrowArray texts = *name.dictionary;
+    name.dictionary->release = NULL;
+    batch_release(&b);
+    CHECK_EQ_I64(released, 0);
+    CHECK_EQ_STR(name_schema.name, "name");
+    CHECK_EQ_STR(name_schema.dictionary->format, "U");
+    CHECK_EQ_STR(text_at(&texts, (uint64_t)I32(&name, 1)), "aten::linear");
+    name.release(&name);
+    name_schema.release(&name_schema);
+    CHECK_EQ_I64(released, 0);
+    CHECK_EQ_STR(text_at(&texts, *model->columns.name), "ProfilerStep#4");
+    texts.release(&texts);
+    CHECK_EQ_I64(released, 1);
+    mtprof_model_free(model);
+}
+
+/* ---- memory that is refused ------------------------------------------------------------------ */
+
+static mtprof_status make_averages(mtprof_model *model, const mtprof_arrow_options *options,
+                                   struct ArrowArrayStream *out)
+{
+    mtprof_averages *averages = NULL;
+    mtprof_status status = mtprof_averages_new(model, NULL, &averages);
+    *out = (struct ArrowArrayStream){.release = NULL};
+    if (status == MTPROF_OK) {
+        status = mtprof_arrow_averages(averages, options, out);
+    }
+    mtprof_averages_free(averages);
+    return status;
+}
+
+/* Whether all of it went well; the caller's release is called exactly where a stream was made. */
+static bool try_all(maker *make, mtprof_model *model)
+{
+    int released = 0;
+    mtprof_arrow_options options = {
+        .struct_size = sizeof options, .release = count_release, .user = &released};
+    batch b;
+    mtprof_status status = make(model, &options, &b.stream);
+    if (status != MTPROF_OK) {
+        CHECK_EQ_I64(status, MTPROF_ENOMEM);
+        CHECK(b.stream.release == NULL);
+        CHECK_EQ_I64(released, 0);
+        return false;
+    }
+    int schema = b.stream.get_schema(&b.stream, &b.schema);
+    int array = b.stream.get_next(&b.stream, &b.array);
+    CHECK((schema == 0) == (b.schema.release != NULL));
+    CHECK((array == 0) == (b.array.release != NULL));
+    CHECK((schema == 0 || schema == ENOMEM) && (array == 0 || array == ENOMEM));
+    bool ok = schema == 0 && array == 0;
+    CHECK(ok == (b.stream.get_last_error(&b.stream) == NULL));
+    if (schema == 0) {
+        b.schema.release(&b.schema);
+    }
+    if (array == 0) {
+        b.array.release(&b.array);
+    }
+    CHECK_EQ_I64(released, 0);
+    b.stream.release(&b.stream);
+    CHECK_EQ_I64(released, 1);
+    return ok;
+}
+
+TEST(every_allocation_may_fail)
+{
+    static maker *const makers[] = {mtprof_arrow_events, mtprof_arrow_steps, mtprof_arrow_tracks,
+                                    mtprof_arrow_frames, make_averages};
+    for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {
+        bool ok = false;
+        uint64_t n = 1;
+        for (; !ok && n < 2000; n++) {
+            mtprof_model *model = small_model();
+            (void)mtb_fail_nth(n, false);
+            ok = try_all(makers[i], model);
+            (void)mtb_fail_nth(0, false);
+            mtprof_model_free(model);
+        }
+        CHECK(ok);
+        CHECK(n > 5);
+    }
+}
