@@ -239,26 +239,35 @@ static bool add_field(mtprof__arrow_table *table, const mtprof__arrow_field *fie
            (!field->nullable || out->valid != NULL);
 }
 
+static mtprof_text text_at(const char *place)
+{
+    mtprof_text text;
+    memcpy(&text, place, sizeof text);
+    return text;
+}
+
 static bool add_value(const mtprof__arrow_field *field, const field_column *out, uint64_t row,
                       const char *place)
 {
     bool ok = true;
     bool is_null = false;
-    if (field->format[0] == 'U') {
-        mtprof_text text;
-        memcpy(&text, place, sizeof text);
-        is_null = text.length == 0;
-        ok = out->column->texts != NULL
-                 ? mtprof__arrow_texts_add(out->column->texts, text)
-                 : mtprof__arrow_texts_number(out->column->dictionary, text,
-                                              (int32_t *)(void *)out->values + row);
+    if (out->column->texts != NULL) {
+        is_null = text_at(place).length == 0;
+        ok = mtprof__arrow_texts_add(out->column->texts, text_at(place));
+    } else if (out->values == NULL) {
+        return false;
+    } else if (out->column->dictionary != NULL) {
+        int32_t number = 0;
+        is_null = text_at(place).length == 0;
+        ok = mtprof__arrow_texts_number(out->column->dictionary, text_at(place), &number);
+        memcpy(out->values + row * sizeof number, &number, sizeof number);
     } else if (field->format[0] == 'b') {
         out->values[row / 8] |= (char)((number_at(place, 1) != 0) << (row % 8));
     } else {
         is_null = number_at(place, field->bytes) == field->none;
         memcpy(out->values + row * field->bytes, place, field->bytes);
     }
-    if (field->nullable) {
+    if (out->valid != NULL) {
         out->valid[row / 8] |= (uint8_t)(!is_null << (row % 8));
         out->column->nulls += is_null;
     }

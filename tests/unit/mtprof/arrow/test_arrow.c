@@ -10,6 +10,7 @@
 #include <mtprof/arrow.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 typedef mtprof_status maker(mtprof_model *model, const mtprof_arrow_options *options,
@@ -217,7 +218,7 @@ TEST(numbers_nulls_and_texts)
     CHECK_EQ_I64(kinds[0], MTPROF_EVENT_KIND_STEP);
     for (int64_t i = 0; i < kind->dictionary->length; i++) { /* distinct, as pandas wants them */
         char text[64];
-        (void)strcpy(text, text_at(kind->dictionary, (uint64_t)i));
+        (void)snprintf(text, sizeof text, "%s", text_at(kind->dictionary, (uint64_t)i));
         for (int64_t k = 0; k < i; k++) {
             CHECK(strcmp(text, text_at(kind->dictionary, (uint64_t)k)) != 0);
         }
