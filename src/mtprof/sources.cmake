@@ -208,6 +208,7 @@ set(MTPROF_SOURCES
 
 set(MTPROF_PUBLIC_HEADERS
     include/mtprof/api.h
+    include/mtprof/arrow.h
     include/mtprof/averages.h
     include/mtprof/check.h
     include/mtprof/clock.h

@@ -18,9 +18,9 @@ npu_trace "$work/traces/npu.mtt"
 passed=0 failed=0 skipped=0
 . tools/peers/compare.inc.sh
 
-PYTHONPATH=$build/python${PYTHONPATH:+:$PYTHONPATH}
-export PYTHONPATH
+export PYTHONPATH="$build/python:tests/python"
 compare tests/peers/viewers/arrow_compare.py "$build/cli/mtprof" "$work/traces/train.mtt" \
     "$work/traces/rank0.mtt" "$work/traces/odd.mtt" "$work/traces/empty.mtt" "$work/traces/npu.mtt"
+compare tests/peers/types/unittest_counts.py tests/python/profiler/test_arrow_python.py
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
