@@ -199,12 +199,22 @@ int mt__copy_elements(mt_tensor *to, mt_tensor *from)
     return mt__copy_elements_with(to, from, false);
 }
 
-/* The category of a number. */
-static mt_category scalar_category(const mt_value *value)
+/* The type that stands for a number's category; of a tensor for that of complex numbers. */
+static mt_dtype number_type(const mt_value *value)
 {
-    return value->kind == MT_KIND_BOOL  ? MT_CATEGORY_BOOL
-           : value->kind == MT_KIND_INT ? MT_CATEGORY_INT
-                                        : MT_CATEGORY_REAL;
+    if (value->kind == MT_KIND_TENSOR) {
+        return mt_default_dtype() == MT_DTYPE_F64 ? MT_DTYPE_C128 : MT_DTYPE_C64;
+    }
+    return value->kind == MT_KIND_BOOL  ? MT_DTYPE_BOOL
+           : value->kind == MT_KIND_INT ? MT_DTYPE_I64
+                                        : mt_default_dtype();
+}
+
+static bool is_number(const mt_value *value)
+{
+    return value->kind == MT_KIND_TENSOR
+               ? value->of.tensor->is_number
+               : value->kind >= MT_KIND_BOOL && value->kind <= MT_KIND_REAL;
 }
 
 static int join(mt_dtype *a, mt_dtype b)
@@ -227,20 +237,12 @@ int mt__promote_values(const mt_value *values, uint32_t count, mt_dtype *dtype)
     mt_dtype without_dims = MT_DTYPE_NONE;
     mt_dtype numbers = MT_DTYPE_NONE;
     for (uint32_t i = 0; i < count; i++) {
-        if (values[i].kind == MT_KIND_TENSOR) {
+        if (is_number(&values[i])) {
+            MT_TRY(join(&numbers, number_type(&values[i])));
+        } else if (values[i].kind == MT_KIND_TENSOR) {
             const mt_tensor *tensor = values[i].of.tensor;
-            if (MT_UNLIKELY(tensor->is_number)) {
-                MT_TRY(join(&numbers,
-                            mt_default_dtype() == MT_DTYPE_F64 ? MT_DTYPE_C128 : MT_DTYPE_C64));
-                continue;
-            }
             mt_dtype *class = tensor->n_dims > 0 ? &with_dims : &without_dims;
             MT_TRY(join(class, (mt_dtype)tensor->dtype));
-        } else if (values[i].kind >= MT_KIND_BOOL && values[i].kind <= MT_KIND_REAL) {
-            mt_category category = scalar_category(&values[i]);
-            MT_TRY(join(&numbers, category == MT_CATEGORY_BOOL  ? MT_DTYPE_BOOL
-                                  : category == MT_CATEGORY_INT ? MT_DTYPE_I64
-                                                                : mt_default_dtype()));
         }
     }
     *dtype = with_dims;

@@ -178,10 +178,12 @@ mt_status mt_tensor_from_complex(double real, double imag, mt_tensor **out)
 
 bool mt_tensor_number(const mt_tensor *tensor, double parts[2])
 {
-    if (MT_LIKELY(!tensor->is_number)) {
+    const double *number = tensor->is_number ? mt__array(tensor).data : NULL;
+    if (MT_LIKELY(number == NULL)) {
         return false;
     }
-    memcpy(parts, mt__array(tensor).data, 2 * sizeof(parts[0]));
+    parts[0] = number[0];
+    parts[1] = number[1];
     return true;
 }
 

@@ -7,8 +7,6 @@
 #include "mindtorch/ops/complex/complex_parts.h"
 #include "mindtorch/ops/type_names.h"
 
-int mt__run_behind(mt__call *call); /* of ALIAS rows */
-
 static mt__run_fn *const ways[] = {
 #define X(id, way, gradients) [MT__OP_##id] = mt__complex_##way,
 #include "mindtorch/ops/complex/complex_ops.def"

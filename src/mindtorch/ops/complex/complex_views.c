@@ -23,7 +23,7 @@ static int give_typed(mt__call *call, mt_tensor *self, const mt__view_geometry *
 
 static int read_as_real(const mt_tensor *self, mt__view_geometry *geometry)
 {
-    mt__view_geometry g;
+    mt__view_geometry g = {0};
     if (self->n_dims == MT_MAX_DIMS) {
         return mtb_fail(MT_ERUNTIME, "view_as_real: %u dimensions, at most %d are supported",
                         self->n_dims + 1U, MT_MAX_DIMS);
@@ -41,7 +41,7 @@ static int read_as_real(const mt_tensor *self, mt__view_geometry *geometry)
 int mt__run_view_as_real(mt__call *call)
 {
     mt_tensor *self = call->args[0].of.tensor;
-    mt__view_geometry g;
+    mt__view_geometry g = {0};
     if (!mt__is_complex(self)) {
         return mtb_fail(MT_ERUNTIME, "view_as_real is only supported for complex tensors");
     }
@@ -51,7 +51,7 @@ int mt__run_view_as_real(mt__call *call)
 
 static int read_as_complex(const mt_tensor *self, mt__view_geometry *geometry)
 {
-    mt__view_geometry g;
+    mt__view_geometry g = {0};
     mt__geometry_of(self, &g);
     uint32_t last = g.n_dims - 1;
     if (self->dtype != MT_DTYPE_F32 && self->dtype != MT_DTYPE_F64) {
@@ -88,14 +88,14 @@ static int read_as_complex(const mt_tensor *self, mt__view_geometry *geometry)
 int mt__run_view_as_complex(mt__call *call)
 {
     mt_tensor *self = call->args[0].of.tensor;
-    mt__view_geometry g;
+    mt__view_geometry g = {0};
     MT_TRY(read_as_complex(self, &g));
     return give_typed(call, self, &g, mt__complex_type((mt_dtype)self->dtype));
 }
 
 int mt__complex_apart(mt_tensor *self, mt_tensor **out)
 {
-    mt__view_geometry g;
+    mt__view_geometry g = {0};
     *out = NULL;
     MT_TRY(read_as_real(self, &g));
     MT_TRY(mt__geometry_view(self, &g, false, out));
@@ -105,7 +105,7 @@ int mt__complex_apart(mt_tensor *self, mt_tensor **out)
 
 int mt__complex_joined(mt_tensor *parts, mt_tensor **out)
 {
-    mt__view_geometry g;
+    mt__view_geometry g = {0};
     *out = NULL;
     MT_TRY(read_as_complex(parts, &g));
     MT_TRY(mt__geometry_view(parts, &g, false, out));

@@ -98,7 +98,7 @@ int mt__run__fft_c2c(mt__call *call)
 {
     mt_tensor *self = call->args[0].of.tensor;
     mt_tensor *out = NULL;
-    fft_dims dims;
+    fft_dims dims = {0};
     if (!mt__is_complex(self)) {
         return mtb_fail(MT_ERUNTIME, "_fft_c2c expects a complex tensor, got %s",
                         mt__type_title((mt_dtype)self->dtype));
@@ -118,7 +118,7 @@ int mt__run__fft_r2c(mt__call *call)
 {
     mt_tensor *self = call->args[0].of.tensor;
     mt_tensor *out = NULL;
-    fft_dims dims;
+    fft_dims dims = {0};
     if (self->dtype != MT_DTYPE_F32 && self->dtype != MT_DTYPE_F64) {
         return mtb_fail(MT_ERUNTIME, "_fft_r2c expects a float32 or float64 tensor, got %s",
                         mt__type_title((mt_dtype)self->dtype));
@@ -144,7 +144,7 @@ int mt__run__fft_c2r(mt__call *call)
 {
     mt_tensor *self = call->args[0].of.tensor;
     mt_tensor *out = NULL;
-    fft_dims dims;
+    fft_dims dims = {0};
     int64_t length = mt__arg_int(call, 3);
     if (!mt__is_complex(self)) {
         return mtb_fail(MT_ERUNTIME, "_fft_c2r expects a complex tensor, got %s",
@@ -388,7 +388,7 @@ static int fit_all(mt__call *call, const fft_shape *shape, mt_tensor **self)
 static int run_fftn(mt__call *call, bool forward, bool two)
 {
     mt_tensor *self = call->args[0].of.tensor;
-    fft_shape shape;
+    fft_shape shape = {0};
     int64_t normalization = 0;
     MT_TRY(read_shape(call, self, two, &shape));
     MT_TRY(read_norm(&call->args[3], forward, &normalization));
@@ -406,7 +406,7 @@ MT_RUN(fft_ifftn, run_fftn, false, false)
 static int run_rfftn(mt__call *call, bool two)
 {
     mt_tensor *self = call->args[0].of.tensor;
-    fft_shape shape;
+    fft_shape shape = {0};
     int64_t normalization = 0;
     if (mt__is_complex(self)) {
         return mtb_fail(MT_ERUNTIME, "rfftn expects a real-valued input tensor, but got %s",
@@ -429,7 +429,7 @@ MT_RUN(fft_rfftn, run_rfftn, false)
 static int run_irfftn(mt__call *call, bool two)
 {
     mt_tensor *self = call->args[0].of.tensor;
-    fft_shape shape;
+    fft_shape shape = {0};
     int64_t normalization = 0;
     MT_TRY(read_shape(call, self, two, &shape));
     if (shape.count == 0) {
@@ -456,7 +456,7 @@ static int run_shift(mt__call *call, bool inverse)
     mt_tensor *self = call->args[0].of.tensor;
     const mt_value *dim = &call->args[1];
     int64_t dims[MT_MAX_DIMS];
-    int64_t shifts[MT_MAX_DIMS];
+    int64_t shifts[MT_MAX_DIMS] = {0};
     uint32_t count = dim->kind == MT_KIND_INTS ? dim->count : self->n_dims;
     if (count > MT_MAX_DIMS) {
         return mtb_fail(MT_ERUNTIME, "%s: %u dimensions, at most %d", mt__op_name(call), count,
