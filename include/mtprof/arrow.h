@@ -119,6 +119,16 @@ MTPROF_API mtprof_status mtprof_arrow_tracks(mtprof_model *model,
 MTPROF_API mtprof_status mtprof_arrow_frames(mtprof_model *model,
                                              const mtprof_arrow_options *options,
                                              struct ArrowArrayStream *out);
+/** Instants, counters and flows in order of time (mtprof_model_visit_marks()), without metadata.
+ * Fails with ENOMEM, EIO, ECALLBACK. */
+MTPROF_API mtprof_status mtprof_arrow_marks(mtprof_model *model,
+                                            const mtprof_arrow_options *options,
+                                            struct ArrowArrayStream *out);
+/** Allocations and frees in order of time, as far as they were recorded one by one. Fails with
+ * ENOMEM, EIO, ECALLBACK. */
+MTPROF_API mtprof_status mtprof_arrow_allocations(mtprof_model *model,
+                                                  const mtprof_arrow_options *options,
+                                                  struct ArrowArrayStream *out);
 
 MTPROF_END_DECLS
 

@@ -390,7 +390,7 @@ class _KinetoProfile(_mtprof.Profile):
             group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions)
 
     def arrow(self, table="events"):
-        """A table for pyarrow, polars and DuckDB: "events", "averages", "steps", "tracks" or "frames"; docs/arrow.md"""
+        """A table for pyarrow, polars and DuckDB: "events", "averages", "steps" …, see Results.arrow()."""
         return self._results("reading a table").arrow(table)
 
     def __arrow_c_stream__(self, requested_schema=None):

@@ -15,7 +15,6 @@ from .event_lists import flavor_of
 from .function_events import MARKS, format_time, mark_event
 
 HOST_KEY = "mtprof_host"  # trace metadata of mtprof.torch
-_TABLES = ("events", "averages", "steps", "tracks", "frames")  # of arrow()
 
 TYPE_CHECKING = False  # typing's, which takes longer to import than this module
 if TYPE_CHECKING:
@@ -326,11 +325,13 @@ class Results:
         """A table for pyarrow, polars and DuckDB, see docs/arrow.md: of several windows the latest's.
 
         table: "events" (all of them, not copied), "averages" (as key_averages()), "steps", "tracks" (threads and
-        queues) or "frames" (of stacks).
+        queues), "frames" (of stacks), "marks" (instants, counters and flows) or "allocations".
         """
-        if table not in _TABLES:
-            raise ValueError(f"arrow: the table must be one of {', '.join(map(repr, _TABLES))}, not {table!r}")
-        return ArrowTable(table, functools.partial(self._latest().arrow_stream, table))
+        model = self._latest()
+        if table not in model.arrow_tables():
+            known = ", ".join(map(repr, model.arrow_tables()))
+            raise ValueError(f"arrow: the table must be one of {known}, not {table!r}")
+        return ArrowTable(table, functools.partial(model.arrow_stream, table))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The events as a capsule of an ArrowArrayStream, see arrow()."""

@@ -49,6 +49,7 @@ set(MTPROF_SOURCES
     src/mtprof/analyze/table/table_plan.c
     src/mtprof/analyze/table/table_text.c
     src/mtprof/arrow/arrow_events.c
+    src/mtprof/arrow/arrow_points.c
     src/mtprof/arrow/arrow_rows.c
     src/mtprof/arrow/arrow_stream.c
     src/mtprof/arrow/arrow_table.c

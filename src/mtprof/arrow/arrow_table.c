@@ -203,21 +203,14 @@ static int64_t number_at(const void *place, uint32_t bytes)
     }
 }
 
-/* What the rows of a field are written to. */
-typedef struct field_column {
-    mtprof__arrow_column *column;
-    char *values;
-    uint8_t *valid;
-} field_column;
-
-static bool add_field(mtprof__arrow_table *table, const mtprof__arrow_field *field,
-                      field_column *out)
+static bool add_field(mtprof__arrow_filler *filler, size_t k)
 {
+    mtprof__arrow_table *table = filler->table;
+    const mtprof__arrow_field *field = &filler->fields[k];
     bool is_text = field->format[0] == 'U';
     const char *format = is_text && field->distinct ? "i" : field->format;
     mtprof__arrow_column *column = mtprof__arrow_add(table, field->name, format);
-    size_t size = is_text ? sizeof(int32_t) : field->bytes;
-    *out = (field_column){.column = column};
+    filler->places[k].column = column;
     if (is_text) {
         mtprof__arrow_texts *texts = mtprof__arrow_texts_new(table);
         column->texts = field->distinct ? NULL : texts;
@@ -227,16 +220,17 @@ static bool add_field(mtprof__arrow_table *table, const mtprof__arrow_field *fie
         }
     }
     if (column->texts == NULL) {
-        out->values = mtprof__arrow_take(table, table->rows, size);
-        column->values = out->values;
+        size_t size = is_text ? sizeof(int32_t) : field->bytes;
+        filler->places[k].values = mtprof__arrow_take(table, table->rows, size);
+        column->values = filler->places[k].values;
     }
     if (field->nullable) {
         column->nullable = true;
-        out->valid = take_bitmap(table);
-        column->valid = out->valid;
+        filler->places[k].valid = take_bitmap(table);
+        column->valid = filler->places[k].valid;
     }
-    return (column->texts != NULL || out->values != NULL) &&
-           (!field->nullable || out->valid != NULL);
+    return (column->texts != NULL || column->values != NULL) &&
+           (!field->nullable || column->valid != NULL);
 }
 
 static mtprof_text text_at(const char *place)
@@ -246,48 +240,76 @@ static mtprof_text text_at(const char *place)
     return text;
 }
 
-static bool add_value(const mtprof__arrow_field *field, const field_column *out, uint64_t row,
-                      const char *place)
+static bool is_null_at(const mtprof__arrow_field *field, const char *row)
+{
+    const char *place = row + field->offset;
+    if (field->flag != 0) {
+        return row[field->flag] == 0;
+    }
+    return field->format[0] == 'U' ? text_at(place).length == 0
+                                   : number_at(place, field->bytes) == field->none;
+}
+
+static bool add_value(mtprof__arrow_filler *filler, size_t k, const char *row)
+{
+    const mtprof__arrow_field *field = &filler->fields[k];
+    mtprof__arrow_column *column = filler->places[k].column;
+    char *values = filler->places[k].values;
+    const char *place = row + field->offset;
+    uint64_t at = filler->row;
+    bool ok = true;
+    if (column->texts != NULL) {
+        ok = mtprof__arrow_texts_add(column->texts, text_at(place));
+    } else if (values == NULL) {
+        return false;
+    } else if (column->dictionary != NULL) {
+        int32_t number = 0;
+        ok = mtprof__arrow_texts_number(column->dictionary, text_at(place), &number);
+        memcpy(values + at * sizeof number, &number, sizeof number);
+    } else if (field->format[0] == 'b') {
+        values[at / 8] |= (char)((number_at(place, 1) != 0) << (at % 8));
+    } else {
+        memcpy(values + at * field->bytes, place, field->bytes);
+    }
+    if (filler->places[k].valid != NULL) {
+        bool is_null = is_null_at(field, row);
+        filler->places[k].valid[at / 8] |= (uint8_t)(!is_null << (at % 8));
+        column->nulls += is_null;
+    }
+    return ok;
+}
+
+bool mtprof__arrow_fill_start(mtprof__arrow_filler *filler, mtprof__arrow_table *table,
+                              const mtprof__arrow_field *fields, size_t n_fields)
 {
     bool ok = true;
-    bool is_null = false;
-    if (out->column->texts != NULL) {
-        is_null = text_at(place).length == 0;
-        ok = mtprof__arrow_texts_add(out->column->texts, text_at(place));
-    } else if (out->values == NULL) {
-        return false;
-    } else if (out->column->dictionary != NULL) {
-        int32_t number = 0;
-        is_null = text_at(place).length == 0;
-        ok = mtprof__arrow_texts_number(out->column->dictionary, text_at(place), &number);
-        memcpy(out->values + row * sizeof number, &number, sizeof number);
-    } else if (field->format[0] == 'b') {
-        out->values[row / 8] |= (char)((number_at(place, 1) != 0) << (row % 8));
-    } else {
-        is_null = number_at(place, field->bytes) == field->none;
-        memcpy(out->values + row * field->bytes, place, field->bytes);
+    MT_ASSERT(n_fields <= MTPROF__ARROW_COLUMNS);
+    *filler = (mtprof__arrow_filler){.table = table, .fields = fields, .n_fields = n_fields};
+    for (size_t k = 0; ok && k < n_fields; k++) {
+        ok = add_field(filler, k);
     }
-    if (out->valid != NULL) {
-        out->valid[row / 8] |= (uint8_t)(!is_null << (row % 8));
-        out->column->nulls += is_null;
+    return ok;
+}
+
+bool mtprof__arrow_fill_row(mtprof__arrow_filler *filler, const void *row)
+{
+    bool ok = true;
+    MT_ASSERT(filler->row < filler->table->rows);
+    for (size_t k = 0; ok && k < filler->n_fields; k++) {
+        ok = add_value(filler, k, row);
     }
+    filler->row++;
     return ok;
 }
 
 bool mtprof__arrow_fill(mtprof__arrow_table *table, const mtprof__arrow_field *fields,
                         size_t n_fields, mtprof__arrow_row *read, const void *context, void *row)
 {
-    field_column columns[MTPROF__ARROW_COLUMNS];
-    bool ok = true;
-    MT_ASSERT(n_fields <= MTPROF__ARROW_COLUMNS);
-    for (size_t k = 0; ok && k < n_fields; k++) {
-        ok = add_field(table, &fields[k], &columns[k]);
-    }
+    mtprof__arrow_filler filler;
+    bool ok = mtprof__arrow_fill_start(&filler, table, fields, n_fields);
     for (uint64_t i = 0; ok && i < table->rows; i++) {
         read(context, i, row);
-        for (size_t k = 0; ok && k < n_fields; k++) {
-            ok = add_value(&fields[k], &columns[k], i, (const char *)row + fields[k].offset);
-        }
+        ok = mtprof__arrow_fill_row(&filler, row);
     }
     return ok;
 }

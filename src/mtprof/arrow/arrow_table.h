@@ -95,8 +95,9 @@ typedef struct mtprof__arrow_field {
     /* "U": a mtprof_text; "b": a uint8_t, not 0 is true; others: a number of that size. */
     const char *format;
     uint32_t offset, bytes;
+    uint32_t flag; /* not 0: the offset of a uint8_t that says whether there is a value */
     bool distinct; /* "U": through a dictionary, for texts that come often */
-    bool nullable; /* a number that is `none`, or an empty text, is null */
+    bool nullable; /* without a flag: a number that is `none`, or an empty text, is null */
     int64_t none;
 } mtprof__arrow_field;
 
@@ -106,10 +107,29 @@ typedef struct mtprof__arrow_field {
         .bytes = (uint32_t)sizeof(((row *)NULL)->member), __VA_ARGS__                    \
     }
 
+/* What rows are written to. */
+typedef struct mtprof__arrow_filler {
+    mtprof__arrow_table *table;
+    const mtprof__arrow_field *fields;
+    size_t n_fields;
+    uint64_t row; /* the next one */
+    struct {
+        mtprof__arrow_column *column;
+        char *values; /* NULL: they are texts */
+        uint8_t *valid;
+    } places[MTPROF__ARROW_COLUMNS];
+} mtprof__arrow_filler;
+
+/* Adds the columns. False: out of memory. */
+bool mtprof__arrow_fill_start(mtprof__arrow_filler *filler, mtprof__arrow_table *table,
+                              const mtprof__arrow_field *fields, size_t n_fields);
+/* Adds a row, the struct; there must be room for it. False: out of memory. */
+bool mtprof__arrow_fill_row(mtprof__arrow_filler *filler, const void *row);
+
 /* Fills in *row, the struct, with row `index`. Its texts live until the next one. */
 typedef void mtprof__arrow_row(const void *context, uint64_t index, void *row);
 
-/* Columns from structs. False: out of memory. */
+/* Columns from structs, all of them. False: out of memory. */
 bool mtprof__arrow_fill(mtprof__arrow_table *table, const mtprof__arrow_field *fields,
                         size_t n_fields, mtprof__arrow_row *read, const void *context, void *row);
 

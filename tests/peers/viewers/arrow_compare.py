@@ -21,7 +21,7 @@ import pyarrow.compute
 
 import mtprof
 
-TABLES = ("events", "averages", "steps", "tracks", "frames")
+TABLES = ("events", "averages", "steps", "tracks", "frames", "marks", "allocations")
 SUMS = {"count": "count", "cpu_ns": "cpu_time_total_ns", "self_cpu_ns": "self_cpu_time_total_ns",
         "device_ns": "device_time_total_ns", "self_device_ns": "self_device_time_total_ns",
         "cpu_memory": "cpu_memory_usage", "self_cpu_memory": "self_cpu_memory_usage",
@@ -59,6 +59,7 @@ class Suite:
         self.readers(path, trace)
         self.averages(path, trace)
         self.events(path, trace)
+        self.points(path, trace)
         self.picked(path, trace)
 
     def readers(self, path, trace):
@@ -106,6 +107,22 @@ class Suite:
         self.check(f"{path}: steps", [step["name"] for step in steps],
                    [row[0] for row in sql("select name from events where kind = 'step'", events=trace.arrow())])
 
+    def points(self, path, trace):
+        """Marks are those of marks(), and allocations add up to what the events have."""
+        marks = pyarrow.table(trace.arrow("marks")).to_pylist()
+        self.check(f"{path}: marks", [(mark["kind"], mark["name"], mark["time_ns"], mark["value"], mark["flow"])
+                                      for mark in marks],
+                   [(mark["kind"], mark.name, mark["start_ns"], mark.get("value"), mark.get("flow_id"))
+                    for mark in trace.marks()])
+        rows = pyarrow.table(trace.arrow("allocations")).to_pylist()
+        total = sql("select coalesce(sum(bytes), 0)::bigint from a where device = 0 and scope is not null",
+                    a=trace.arrow("allocations"))[0][0]
+        columns = trace.events().columns() if len(trace.events()) else {}
+        if "allocated_self_cpu" in columns:
+            self.check(f"{path}: allocated bytes", total, int(sum(columns["allocated_self_cpu"])))
+        elif not rows:
+            self.check(f"{path}: no allocations", total, 0)
+
     def picked(self, path, trace):
         """A list that was filtered has those events, with their own numbers."""
         events = trace.events()
@@ -144,6 +161,20 @@ class Suite:
             refused = True
         self.check(f"{path}: a capsule that was consumed", refused, True)
 
+    def marks(self):
+        """A profile with marks, as it is and from a file."""
+        with mtprof.profile() as prof:
+            with mtprof.record_function("scope"):
+                mtprof.counter("queue", 7)
+                mtprof.counter("loss", 0.25)
+                mtprof.instant("here")
+        self.points("a profile with marks", prof)
+        table = pyarrow.table(prof.arrow("marks"))
+        self.check("marks by kind", table["kind"].to_pylist(), ["counter", "counter", "instant"])
+        self.check("values of counters", table["value"].to_pylist(), [7.0, 0.25, None])
+        self.check("values of integers", table["integer"].to_pylist(), [7, None, None])
+        self.check("the scope around", table["scope"].to_pylist(), pyarrow.table(prof)["correlation"].to_pylist() * 3)
+
     def speed(self):
         """A million events."""
         with mtprof.profile() as prof:
@@ -167,6 +198,7 @@ def main(command, paths):
     for path in paths:
         suite.run(path)
     suite.memory(paths[0])
+    suite.marks()
     suite.speed()
     print(f"{suite.passed} passed, {suite.failed} failed, 0 skipped")
     return suite.failed != 0

@@ -16,7 +16,7 @@ try:
 except ImportError:
     pyarrow = None
 
-TABLES = ("events", "averages", "steps", "tracks", "frames")
+TABLES = ("events", "averages", "steps", "tracks", "frames", "marks", "allocations")
 
 
 class Capsules(ResultsTest):
@@ -38,11 +38,12 @@ class Capsules(ResultsTest):
         for bad in ("rows", "", None, 3):
             with self.assertRaisesRegex(ValueError, f"arrow: the table must be one of 'events', .*, not {bad!r}"):
                 trace.arrow(bad)
-        with self.assertRaisesRegex(ValueError, "'frames', not 'rows'"):
+        with self.assertRaisesRegex(ValueError, "there is no table 'rows'"):
             trace.events()._model.arrow_stream("rows")
 
     def test_a_capsule_holds_the_trace(self):
         model = _mtprof.Model.open(self.write_trace())
+        self.assertEqual(tuple(model.arrow_tables()), TABLES)
         before = sys.getrefcount(model)
         capsules = [model.arrow_stream(table) for table in TABLES]
         self.assertEqual(sys.getrefcount(model), before + len(TABLES))

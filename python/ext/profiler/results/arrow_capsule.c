@@ -63,25 +63,45 @@ static mtprof_status make_averages(mtprof_model *model, const mtprof_arrow_optio
     return status;
 }
 
+static const struct {
+    const char *name;
+    arrow_maker *make;
+} tables[] = {
+    {"events", mtprof_arrow_events},
+    {"averages", make_averages},
+    {"steps", mtprof_arrow_steps},
+    {"tracks", mtprof_arrow_tracks},
+    {"frames", mtprof_arrow_frames},
+    {"marks", mtprof_arrow_marks},
+    {"allocations", mtprof_arrow_allocations},
+};
+
+enum {
+    N_TABLES = sizeof tables / sizeof tables[0]
+};
+
+PyObject *model_arrow_tables(model_object *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
+{
+    PyObject *list = PyList_New(N_TABLES);
+    for (Py_ssize_t i = 0; list != NULL && i < N_TABLES; i++) {
+        PyObject *name = PyUnicode_FromString(tables[i].name);
+        if (name == NULL) {
+            Py_CLEAR(list);
+            break;
+        }
+        PyList_SET_ITEM(list, i, name);
+    }
+    return list;
+}
+
 static arrow_maker *maker_of(const char *what)
 {
-    static const struct {
-        const char *name;
-        arrow_maker *make;
-    } makers[] = {
-        {"events", mtprof_arrow_events}, {"averages", make_averages},
-        {"steps", mtprof_arrow_steps},   {"tracks", mtprof_arrow_tracks},
-        {"frames", mtprof_arrow_frames},
-    };
-    for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {
-        if (strcmp(makers[i].name, what) == 0) {
-            return makers[i].make;
+    for (size_t i = 0; i < N_TABLES; i++) {
+        if (strcmp(tables[i].name, what) == 0) {
+            return tables[i].make;
         }
     }
-    PyErr_Format(PyExc_ValueError,
-                 "arrow: the table must be one of 'events', 'averages', 'steps', 'tracks', "
-                 "'frames', not '%s'",
-                 what);
+    PyErr_Format(PyExc_ValueError, "arrow_stream: there is no table '%s'", what);
     return NULL;
 }
 

@@ -189,6 +189,7 @@ PyObject *model_marks(model_object *self, PyObject *ignored);
 PyObject *model_column_object(model_object *self, PyObject *name);
 PyObject *model_column_names(model_object *self, PyObject *ignored);
 /* Capsules of Arrow streams (arrow_capsule.c). */
+PyObject *model_arrow_tables(model_object *self, PyObject *ignored);
 PyObject *model_arrow_stream(model_object *self, PyObject *args);
 PyObject *averages_arrow_stream(const mtprof_averages *averages);
 

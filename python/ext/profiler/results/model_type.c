@@ -557,9 +557,10 @@ static PyMethodDef model_methods[] = {
     {"column", PY_CALL(model_column_object), METH_O,
      "column(name): a read-only buffer over a column; NotImplementedError: not recorded."},
     {"column_names", PY_CALL(model_column_names), METH_NOARGS, "All columns there can be."},
+    {"arrow_tables", PY_CALL(model_arrow_tables), METH_NOARGS, "What arrow_stream() knows."},
     {"arrow_stream", PY_CALL(model_arrow_stream), METH_VARARGS,
-     "arrow_stream(table, rows=None): events, averages, steps, tracks or frames as a capsule of "
-     "an Arrow stream; rows: numbers of events, which are copied."},
+     "arrow_stream(table, rows=None): a capsule of an Arrow stream; rows: numbers of events, which "
+     "are copied."},
     {"event", PY_CALL(model_event_method), METH_O, "event(index): the FunctionEvent."},
     {"name", PY_CALL(model_name_method), METH_O, "name(number): a name as a str."},
     {"track", PY_CALL(model_track_method), METH_O, "track(number): a thread or queue."},

@@ -5,6 +5,7 @@
  */
 #include "base/alloc.h"
 #include "harness/mt_test.h"
+#include "mtprof/model/events/event.h"
 #include "unit/mtprof/analyze/model_maker.h"
 
 #include <mtprof/arrow.h>
@@ -129,6 +130,16 @@ static const char *text_at(const struct ArrowArray *array, uint64_t row)
 
 /* ---- a model --------------------------------------------------------------------------------- */
 
+static void add_point(mtprof_model *model, const mtprof__event *event)
+{
+    size_t n = model->n_points;
+    mtprof__event *points = mtb_resize(model->points, n + 1, sizeof points[0]);
+    REQUIRE(points != NULL);
+    points[n] = *event;
+    model->points = points;
+    model->n_points = n + 1;
+}
+
 /* A step with an op that has a child; the child has what is optional. */
 static mtprof_model *small_model(void)
 {
@@ -155,6 +166,11 @@ static mtprof_model *small_model(void)
     mm_set(model, MTPROF_COLUMN_MODULE, mm_name(model, "net.0") + 1);
     mm_set(model, MTPROF_COLUMN_BYTES, (uint64_t)-512);
     mm_set(model, MTPROF_COLUMN_SEQUENCE, 7);
+    mtprof__event point = mtprof__event_at(MTPROF__EDGE_POINT, MTPROF_EVENT_KIND_INSTANT, 5, 5);
+    point.name_text = (mtprof_text){"here", 4};
+    add_point(model, &point);
+    point.kind = MTPROF_EVENT_KIND_ALLOC;
+    add_point(model, &point);
     return model;
 }
 
@@ -337,6 +353,70 @@ TEST(steps_tracks_and_frames)
     mtprof_model_free(model);
 }
 
+TEST(marks_and_allocations)
+{
+    mtprof_model *model = mm_model();
+    const double half = 0.5;
+    mtprof__event event = mtprof__event_at(MTPROF__EDGE_POINT, MTPROF_EVENT_KIND_COUNTER, 10, 10);
+    event.name_text = (mtprof_text){"queue", 5};
+    event.name = mm_name(model, "queue");
+    event.value = (uint64_t)-7;
+    event.step = 3;
+    add_point(model, &event);
+    event.start_ns = event.end_ns = 20;
+    event.phase = 1;
+    memcpy(&event.value, &half, sizeof half);
+    add_point(model, &event);
+    event.start_ns = event.end_ns = 30;
+    event.kind = MTPROF_EVENT_KIND_FLOW;
+    event.phase = 2;
+    event.value = UINT64_MAX;
+    add_point(model, &event);
+    event.kind = MTPROF_EVENT_KIND_INSTANT;
+    event.phase = 0;
+    add_point(model, &event);
+    event.kind = MTPROF_EVENT_KIND_ALLOC;
+    event.device = 1;
+    event.value = 0x1000;
+    event.bytes = -512;
+    event.allocated = 64;
+    event.owner = 0;
+    add_point(model, &event);
+    batch b;
+    read_table(&b, mtprof_arrow_marks, model);
+    REQUIRE_EQ_I64(b.array.length, 4);
+    CHECK_EQ_STR(text_at(column(&b, "kind", "i"), 1), "counter");
+    CHECK_EQ_STR(text_at(column(&b, "kind", "i"), 2), "flow");
+    CHECK_EQ_STR(text_at(column(&b, "kind", "i"), 3), "instant");
+    CHECK_EQ_STR(text_at(column(&b, "name", "i"), 0), "queue");
+    CHECK_EQ_I64(I64(column(&b, "time_ns", "l"), 1), 20);
+    CHECK_EQ_I64(I32(column(&b, "step", "i"), 0), 3);
+    const struct ArrowArray *value = column(&b, "value", "g");
+    const double *values = value->buffers[1];
+    CHECK_EQ_F64(values[0], -7.0);
+    CHECK_EQ_F64(values[1], 0.5);
+    CHECK(!is_null(value, 0) && !is_null(value, 1) && is_null(value, 2) && is_null(value, 3));
+    const struct ArrowArray *integer = column(&b, "integer", "l");
+    CHECK_EQ_I64(I64(integer, 0), -7);
+    CHECK(!is_null(integer, 0) && is_null(integer, 1) && is_null(integer, 2));
+    const struct ArrowArray *flow = column(&b, "flow", "L");
+    CHECK(is_null(flow, 0) && !is_null(flow, 2) && is_null(flow, 3));
+    CHECK_EQ_I64(I64(flow, 2), -1);
+    CHECK_EQ_STR(text_at(column(&b, "flow_phase", "i"), 2), "end");
+    CHECK(is_null(column(&b, "flow_phase", "i"), 3));
+    batch_release(&b);
+    read_table(&b, mtprof_arrow_allocations, model);
+    REQUIRE_EQ_I64(b.array.length, 1);
+    CHECK_EQ_I64(I64(column(&b, "bytes", "l"), 0), -512);
+    CHECK_EQ_I64(I64(column(&b, "allocated_bytes", "l"), 0), 64);
+    CHECK_EQ_I64(I64(column(&b, "address", "L"), 0), 0x1000);
+    CHECK(is_null(column(&b, "reserved_bytes", "l"), 0));
+    CHECK(is_null(column(&b, "scope", "L"), 0));
+    CHECK_EQ_U64(*(const uint8_t *)column(&b, "device", "C")->buffers[1], 1);
+    batch_release(&b);
+    mtprof_model_free(model);
+}
+
 TEST(averages_outlive_what_they_were_made_from)
 {
     mtprof_model *model = small_model();
@@ -367,7 +447,8 @@ TEST(averages_outlive_what_they_were_made_from)
 
 TEST(a_model_without_events_has_tables_without_rows)
 {
-    static maker *const makers[] = {mtprof_arrow_events, mtprof_arrow_steps, mtprof_arrow_frames};
+    static maker *const makers[] = {mtprof_arrow_events, mtprof_arrow_steps, mtprof_arrow_frames,
+                                    mtprof_arrow_marks, mtprof_arrow_allocations};
     for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {
         mtprof_model *model = mm_model();
         batch b;
@@ -490,8 +571,9 @@ static bool try_all(maker *make, mtprof_model *model)
 
 TEST(every_allocation_may_fail)
 {
-    static maker *const makers[] = {mtprof_arrow_events, mtprof_arrow_steps, mtprof_arrow_tracks,
-                                    mtprof_arrow_frames, make_averages};
+    static maker *const makers[] = {
+        mtprof_arrow_events, mtprof_arrow_steps,       mtprof_arrow_tracks, mtprof_arrow_frames,
+        mtprof_arrow_marks,  mtprof_arrow_allocations, make_averages};
     for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {
         bool ok = false;
         uint64_t n = 1;
