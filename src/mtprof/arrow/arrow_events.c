@@ -24,7 +24,8 @@
 
 enum {
     KINDS = MTPROF_EVENT_KIND_ALLOC + 1,
-    NO_TEXT = -1
+    NO_TEXT = -1,
+    BLOCK = 64
 };
 
 typedef struct events_table {
@@ -54,12 +55,46 @@ static const void *pick(const events_table *e, const mtprof_column *column)
     return values;
 }
 
+/* Loops of known length, here and in largest_kind(), so that compilers use vectors. */
+static void count_up(uint32_t *numbers, uint64_t n)
+{
+    uint64_t i = 0;
+    for (; i + BLOCK <= n; i += BLOCK) {
+        for (uint32_t k = 0; k < BLOCK; k++) {
+            numbers[i + k] = (uint32_t)i + k;
+        }
+    }
+    for (; i < n; i++) {
+        numbers[i] = (uint32_t)i;
+    }
+}
+
+static uint8_t largest_kind(const uint8_t *kinds, uint64_t n)
+{
+    uint8_t most[BLOCK] = {0};
+    uint64_t i = 0;
+    for (; i + BLOCK <= n; i += BLOCK) {
+        for (uint32_t k = 0; k < BLOCK; k++) {
+            most[k] = kinds[i + k] > most[k] ? kinds[i + k] : most[k];
+        }
+    }
+    for (; i < n; i++) {
+        most[0] = kinds[i] > most[0] ? kinds[i] : most[0];
+    }
+    for (uint32_t k = 1; k < BLOCK; k++) {
+        most[0] = most[k] > most[0] ? most[k] : most[0];
+    }
+    return most[0];
+}
+
 /* The events' own numbers, to which `parent` and others refer. */
 static bool add_numbers(const events_table *e)
 {
     uint32_t *numbers = mtprof__arrow_take(e->table, e->table->rows, sizeof numbers[0]);
-    for (uint64_t i = 0; numbers != NULL && i < e->table->rows; i++) {
-        numbers[i] = e->rows != NULL ? e->rows[i] : (uint32_t)i;
+    if (numbers != NULL && e->rows != NULL) {
+        memcpy(numbers, e->rows, e->table->rows * sizeof numbers[0]);
+    } else if (numbers != NULL) {
+        count_up(numbers, e->table->rows);
     }
     mtprof__arrow_add(e->table, "event", "I")->values = numbers;
     return numbers != NULL;
@@ -175,12 +210,8 @@ static bool add_kinds(const events_table *e, const mtprof_column *data)
     for (uint32_t kind = 0; ok && kind <= KINDS; kind++) {
         ok = add_kind_name(column->dictionary, kind);
     }
-    uint8_t largest = 0;
-    for (uint64_t i = 0; ok && i < e->table->rows; i++) {
-        largest = kinds[i] > largest ? kinds[i] : largest;
-    }
     column->values = kinds;
-    if (ok && largest >= KINDS) { /* none is known today */
+    if (ok && largest_kind(kinds, e->table->rows) >= KINDS) { /* none is known today */
         uint8_t *copy = mtprof__arrow_take(e->table, e->table->rows, 1);
         for (uint64_t i = 0; copy != NULL && i < e->table->rows; i++) {
             copy[i] = kinds[i] < KINDS ? kinds[i] : (uint8_t)KINDS;

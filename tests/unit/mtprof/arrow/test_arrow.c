@@ -299,7 +299,7 @@ TEST(rows_are_picked)
 
 TEST(nulls_of_any_number_of_rows)
 {
-    for (uint32_t n = 0; n < 20; n++) {
+    for (uint32_t n = 0; n < 140; n += n < 20 ? 1 : 7) { /* with and without blocks of 64 */
         mtprof_model *model = mm_model();
         int64_t nulls = 0;
         for (uint32_t i = 0; i < n; i++) {
@@ -313,6 +313,7 @@ TEST(nulls_of_any_number_of_rows)
         CHECK_EQ_I64(parent->null_count, nulls);
         for (uint32_t i = 0; i < n; i++) {
             CHECK(is_null(parent, i) == (i % 3 == 0));
+            CHECK_EQ_U64(U32(column(&b, "event", "I"), i), i);
         }
         batch_release(&b);
         mtprof_model_free(model);
