@@ -45,4 +45,12 @@ int mtb_fail_at(int status, int64_t offset, const char *format, ...) MT_PRINTF(3
 /* The same with errno's text appended to the message. */
 int mtb_fail_errno(int status, int system_error, const char *format, ...) MT_PRINTF(3, 4);
 
+#ifdef __clang_analyzer__ /* it does not see that they return the status they are given */
+#    define mtb_fail(status, ...) ((void)mtb_fail((status), __VA_ARGS__), (status))
+#    define mtb_fail_at(status, offset, ...) \
+        ((void)mtb_fail_at((status), (offset), __VA_ARGS__), (status))
+#    define mtb_fail_errno(status, error, ...) \
+        ((void)mtb_fail_errno((status), (error), __VA_ARGS__), (status))
+#endif
+
 #endif /* BASE_FAIL_H */

@@ -259,6 +259,7 @@ int mt__run_linalg_cross(mt__call *call)
 {
     mt_tensor *pair[] = {mt__arg_tensor(call, 0), mt__arg_tensor(call, 1)};
     int64_t dim = mt__arg_int(call, 2);
+    MT_ASSERT(pair[0] != NULL && pair[1] != NULL); /* the schema says so */
     if (pair[0]->n_dims != pair[1]->n_dims) {
         return mtb_fail(MT_ERUNTIME,
                         "linalg.cross: inputs must have the same number of dimensions.");

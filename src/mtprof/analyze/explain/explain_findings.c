@@ -299,18 +299,12 @@ static const char *const part_words[] = {"computing",
                                          "slow steps"};
 static_assert(MT_COUNT(part_words) == MTPROF_PART_COUNT, "words for each");
 
-/* The name whose self time is most above that of a normal step. */
-static int add_difference(mtprof_explain *e, size_t place)
+/* What each name takes more in a step than in a normal one, and an event of it there. */
+static void add_up_difference(const mtprof_explain *e, size_t place, size_t n_normal, double *more,
+                              uint32_t *events)
 {
     const mtprof__explain_columns *c = &e->columns;
-    size_t n_normal = 0;
-    double *more = mtb_calloc((size_t)e->n_names + 1, sizeof *more);
-    uint32_t *events = mtb_calloc((size_t)e->n_names + 1, sizeof *events);
-    int status = more != NULL && events != NULL ? MTPROF_OK : mtprof__explain_no_memory("names");
-    for (size_t i = 0; i < e->n_steps; i++) {
-        n_normal += e->steps[i].state == MTPROF_STEP_NORMAL;
-    }
-    for (size_t i = 0; status == MTPROF_OK && i < c->n && n_normal > 0; i++) {
+    for (size_t i = 0; i < c->n && n_normal > 0; i++) {
         size_t step = mtprof__explain_step_at(e, c->start_ns[i]);
         if (c->device[i] != 0 || c->name[i] >= e->n_names || step == e->n_steps ||
             c->kind[i] == MTPROF_EVENT_KIND_STEP) {
@@ -323,17 +317,36 @@ static int add_difference(mtprof_explain *e, size_t place)
             more[c->name[i]] -= (double)c->self_ns[i] / (double)n_normal;
         }
     }
+}
+
+/* The name whose self time is most above that of a normal step. */
+static int tell_difference(mtprof_explain *e, size_t place, double *more, uint32_t *events)
+{
+    size_t n_normal = 0;
     uint32_t best = 0;
-    for (uint32_t i = 1; status == MTPROF_OK && i < e->n_names; i++) {
+    for (size_t i = 0; i < e->n_steps; i++) {
+        n_normal += e->steps[i].state == MTPROF_STEP_NORMAL;
+    }
+    add_up_difference(e, place, n_normal, more, events);
+    for (uint32_t i = 1; i < e->n_names; i++) {
         best = more[i] > more[best] ? i : best;
     }
-    if (status == MTPROF_OK && more[best] > (double)e->steps[place].excess_ns / 5) {
-        mtprof_explain_evidence item = {
-            .kind = MTPROF_EVIDENCE_EVENT, .event = events[best], .ns = (int64_t)more[best]};
-        status = mtprof__evidence_add(
-            e, item, "in step %d, %s takes %s more than in others", e->steps[place].number,
-            mtprof__shown_name(e, events[best]).text, mtprof__duration(more[best]).text);
+    if (more[best] <= (double)e->steps[place].excess_ns / 5) {
+        return MTPROF_OK;
     }
+    mtprof_explain_evidence item = {
+        .kind = MTPROF_EVIDENCE_EVENT, .event = events[best], .ns = (int64_t)more[best]};
+    return mtprof__evidence_add(e, item, "in step %d, %s takes %s more than in others",
+                                e->steps[place].number, mtprof__shown_name(e, events[best]).text,
+                                mtprof__duration(more[best]).text);
+}
+
+static int add_difference(mtprof_explain *e, size_t place)
+{
+    double *more = mtb_calloc((size_t)e->n_names + 1, sizeof *more);
+    uint32_t *events = mtb_calloc((size_t)e->n_names + 1, sizeof *events);
+    int status = more != NULL && events != NULL ? tell_difference(e, place, more, events)
+                                                : mtprof__explain_no_memory("names");
     mtb_free(more);
     mtb_free(events);
     return status;

@@ -505,8 +505,11 @@ static int walk_devices(mtprof_explain *e)
 {
     const mtprof__explain_columns *c = &e->columns;
     int64_t *free_ns = mtb_calloc((size_t)e->n_tracks + 1, sizeof *free_ns); /* of queues */
-    int status = free_ns != NULL ? MTPROF_OK : mtprof__explain_no_memory("queues");
-    for (uint32_t i = 0; status == MTPROF_OK && i < e->n_tracks; i++) {
+    if (free_ns == NULL) {
+        return mtprof__explain_no_memory("queues");
+    }
+    int status = MTPROF_OK;
+    for (uint32_t i = 0; i < e->n_tracks; i++) {
         free_ns[i] = INT64_MIN;
     }
     for (size_t i = 0; status == MTPROF_OK && i < c->n; i++) {

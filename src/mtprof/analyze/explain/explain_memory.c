@@ -241,7 +241,7 @@ static int find_growth(watch *w)
 {
     mtprof_explain *e = w->e;
     int64_t most = 0;
-    if (!e->has_steps || e->n_steps < STEPS_LEAST) {
+    if (!e->has_steps || e->n_steps < STEPS_LEAST || w->ends == NULL) {
         return MTPROF_OK;
     }
     for (unsigned d = 0; d < DEVICES; d++) {

@@ -43,7 +43,10 @@ static void charge_piece(charging *g, int64_t start_ns, int64_t end_ns, uint32_t
     /* what is in a slow step is not typical: the step is evidence by itself */
     bool is_named = g->by_name != NULL && (g->part == MTPROF_PART_COMPILE ||
                                            e->steps[g->step].state == MTPROF_STEP_NORMAL);
-    uint32_t owner = is_named ? mtprof__explain_top(e, event) : MTPROF_NO_EVENT;
+    if (!is_named) {
+        return;
+    }
+    uint32_t owner = mtprof__explain_top(e, event);
     if (owner >= e->columns.n || e->columns.name[owner] >= e->n_names) {
         return;
     }

@@ -425,6 +425,7 @@ static int attempt(page *p, uint32_t format, memory *out)
             write_text(p);
         }
     }
+    p->to = NULL;
     return mtb_writer_finish(&writer) == 0 ? MTPROF_OK : mtprof__explain_no_memory("the output");
 }
 
