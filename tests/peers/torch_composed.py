@@ -57,7 +57,7 @@ TWO = {
 # Functions that no number of theirs can make extreme, or that are rows (batch_norm: torch_extremes.py).
 ELSEWHERE = set("""
     is_tensor is_complex is_storage broadcast_shapes normal batch_norm layer_norm embedding addmv einsum bincount take
-    take_along_dim tril_indices triu_indices randint_like
+    take_along_dim tril_indices triu_indices randint_like unique_consecutive chain_matmul lu is_inference _assert_async
 """.split())
 
 SINGLE = {

@@ -38,6 +38,10 @@ DECISIONS = [
     ("special_ndtr", "node", "torch's MulBackward1", "one row for products by tensor and number: Python's name"),
     ("(cumulative_)?trap(ez|z).*", "node words", "", "another order of the same steps"),
     ("mvlgamma|special_multigammaln", "node", "", "made of other ops, whose nodes they have"),
+    ("_fft_c2c", "words", "Only supports complex dtypes", "the message names the op"),
+    ("fft_fftfreq", "words", "", "torch speaks of the size of a tensor"),
+    ("_?fft_.*", "error", "MKL FFT error", "torch's library refuses a batch without rows"),
+    ("fft_i?fftshift", "error", "`shifts` required", "torch has no shift of 0-d"),
     # ---- where torch is wrong ----
     ("linalg_det|det", "gradient", "float64\\[2,2\\]", "torch's gradient of a singular matrix of rank n - 1 is 0"),
     ("var|std|var_mean", "gradient second", r"\(float64\[[\d,]*\], \[\]",
@@ -121,6 +125,7 @@ DECISIONS = [
 
 # The same for torch_ops.py --type, half types.
 HALVES = [
+    ("complex|view_as_complex", "error", "complex32|scalar type: (Half|BFloat16)", "there is no complex32"),
     ("(linalg_)?matrix_exp", "value gradient", " at ", "torch's half types give NaN; ours are computed in float64"),
     ("group_norm|native_batch_norm(_backward)?|layer_norm|addcdiv_|conv.*|_fused_rmsprop_|cross_entropy_loss|"
      "grid_sampler.*",
@@ -153,6 +158,7 @@ _SUMS = ("(nan)?sum|(nan)?mean|var|std|var_mean|norm|linalg_vector_norm|cumsum|p
          "allclose|embedding.*|.*upsample.*|index_add_?|scatter_add_?|sum_to_size|logsumexp|cumprod")
 _UNSIGNED = "not implemented for 'UInt(16|32|64)'"
 EXTREMES = [
+    ("logit_", r"^gradient.*inf\), torch's np.float64\(-?inf", "an infinite slope at the ends has either sign"),
     # ---- decisions ----
     (".*", f"raised nothing; torch NotImplementedError: .* {_UNSIGNED}",
      "torch has no kernel for these types; elements are only moved"),

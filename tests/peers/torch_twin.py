@@ -28,6 +28,7 @@ ABSENT = {
     "mkldnn_rnn_layer": "torch's has other arguments; lstm, gru and rnn_* call ours",
     "mkldnn_rnn_layer_backward": "torch's has other arguments; gradients of lstm, gru and rnn_* pass it",
     "_grid_sampler_backward_backward": "a formula in torch, no op; second gradients of grid_sampler pass it",
+    "real.part": "real, of complex numbers only: a view",
     "as_strided_backward": "a helper of autograd in torch, no op; gradients of as_strided pass it",
 }
 

@@ -491,7 +491,7 @@ static int run_frequencies(mt__call *call, bool half)
     mt_dtype dtype = mt__arg_dtype(call, 2);
     mt_tensor **up = mt__temp(call);
     dtype = dtype == MT_DTYPE_NONE ? mt_default_dtype() : dtype;
-    if (n < 1) {
+    if (n < (half ? 1 : 0)) {
         return mtb_fail(MT_ERUNTIME, "%s: the number of points must be positive, got %" PRId64,
                         mt__op_name(call), n);
     }
