@@ -16,6 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* fail.h has macros of these names for the analyzer. */
+#undef mtb_fail
+#undef mtb_fail_at
+#undef mtb_fail_errno
+
 static __thread mtb_failure *mine;
 static const mtb_failure none = {.offset = -1};
 static mtb_failure common = {.offset = -1}; /* of all threads, if there is no memory */
