@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/saturate.h"
 #include "mtprof/format/texts.h"
+#include "mtprof/model/model_impl.h"
 #include "mtprof/model/text/stack_text.h"
 
 enum {
@@ -263,24 +264,17 @@ typedef struct path_columns {
     const uint16_t *flags;
 } path_columns;
 
-static int column(mtprof_model *model, enum mtprof_column_id id, const void **data, uint64_t *n)
-{
-    mtprof_column found;
-    MT_TRY(mtprof_model_get_column(model, id, &found));
-    *data = found.data;
-    *n = found.count;
-    return 0;
-}
-
 static int find_columns(mtprof_model *model, path_columns *c)
 {
-    uint64_t n = 0;
-    MT_TRY(column(model, MTPROF_COLUMN_SELF_DEVICE_NS, (const void **)&c->metric, &c->n));
-    MT_TRY(column(model, MTPROF_COLUMN_NAME, (const void **)&c->names, &n));
-    MT_TRY(column(model, MTPROF_COLUMN_PARENT, (const void **)&c->parents, &n));
-    MT_TRY(column(model, MTPROF_COLUMN_KIND, (const void **)&c->kinds, &n));
-    MT_TRY(column(model, MTPROF_COLUMN_FLAGS, (const void **)&c->flags, &n));
-    return column(model, MTPROF_COLUMN_STACK, (const void **)&c->stacks, &n);
+    const mtprof__wanted_column wanted[] = {
+        {MTPROF_COLUMN_SELF_DEVICE_NS, (const void **)&c->metric},
+        {MTPROF_COLUMN_NAME, (const void **)&c->names},
+        {MTPROF_COLUMN_PARENT, (const void **)&c->parents},
+        {MTPROF_COLUMN_KIND, (const void **)&c->kinds},
+        {MTPROF_COLUMN_FLAGS, (const void **)&c->flags},
+        {MTPROF_COLUMN_STACK, (const void **)&c->stacks},
+    };
+    return mtprof__model_get_columns(model, wanted, MT_COUNT(wanted), &c->n);
 }
 
 /* Device time counts where it was launched; device work itself only where that is not known. */

@@ -119,4 +119,14 @@ void mtprof__model_note_damage(mtprof_model *model, const mtprof__damage *damage
 /* Makes the columns of a native model; does nothing where they are. */
 int mtprof__model_build(mtprof_model *model);
 
+/* A column that someone wants, and where its data are to go; NULL: it was not recorded. */
+typedef struct mtprof__wanted_column {
+    enum mtprof_column_id id;
+    const void **place;
+} mtprof__wanted_column;
+
+/* Several columns at once; *n: events in the first of them. Fails as mtprof_model_get_column(). */
+int mtprof__model_get_columns(mtprof_model *model, const mtprof__wanted_column *wanted,
+                              size_t n_wanted, uint64_t *n);
+
 #endif /* MTPROF_MODEL_MODEL_IMPL_H */

@@ -4,6 +4,7 @@
  * makes the columns or takes a lock.
  */
 #include "base/compiler.h"
+#include "base/fail.h"
 #include "mtprof/model/model_impl.h"
 
 mtprof_text mtprof_model_name(const mtprof_model *model, uint32_t name)
@@ -189,4 +190,16 @@ const char *mtprof_event_kind_name(uint32_t kind)
     };
     const char *name = kind < MT_COUNT(names) ? names[kind] : NULL;
     return name != NULL ? name : "unknown";
+}
+
+int mtprof__model_get_columns(mtprof_model *model, const mtprof__wanted_column *wanted,
+                              size_t n_wanted, uint64_t *n)
+{
+    for (size_t i = 0; i < n_wanted; i++) {
+        mtprof_column column;
+        MT_TRY(mtprof_model_get_column(model, wanted[i].id, &column));
+        *wanted[i].place = column.data;
+        *n = i == 0 ? column.count : *n;
+    }
+    return MTPROF_OK;
 }

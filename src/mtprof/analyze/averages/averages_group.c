@@ -26,10 +26,7 @@ enum {
 /* What was not recorded is NULL. */
 static int get_columns(mtprof_model *model, mtprof__source_columns *c)
 {
-    const struct {
-        enum mtprof_column_id id;
-        const void **to;
-    } wanted[] = {
+    const mtprof__wanted_column wanted[] = {
         {MTPROF_COLUMN_START_NS, (const void **)&c->start_ns},
         {MTPROF_COLUMN_END_NS, (const void **)&c->end_ns},
         {MTPROF_COLUMN_SELF_NS, (const void **)&c->self_ns},
@@ -50,23 +47,20 @@ static int get_columns(mtprof_model *model, mtprof__source_columns *c)
         {MTPROF_COLUMN_ALLOCATED_CPU, (const void **)&c->cpu_memory},
         {MTPROF_COLUMN_ALLOCATED_SELF_DEVICE, (const void **)&c->self_device_memory},
         {MTPROF_COLUMN_ALLOCATED_DEVICE, (const void **)&c->device_memory},
+    };
+    /* Made from others: not worth it where there was no device. */
+    const mtprof__wanted_column derived[] = {
         {MTPROF_COLUMN_DEVICE_NS, (const void **)&c->device_ns},
         {MTPROF_COLUMN_SELF_DEVICE_NS, (const void **)&c->self_device_ns},
     };
     mtprof_model_info info = {.struct_size = sizeof info};
-    size_t n = MT_COUNT(wanted) - 2;
-    for (size_t i = 0; i < n; i++) {
-        mtprof_column column;
-        MT_TRY(mtprof_model_get_column(model, wanted[i].id, &column));
-        *wanted[i].to = column.data;
-        if (i == 0) { /* devices are known once the columns have been made */
-            c->n = (size_t)column.count;
-            MT_TRY(mtprof_model_get_info(model, &info));
-            /* The last two are made from others: not worth it where there was no device. */
-            n += info.device_type != NULL ? 2 : 0;
-        }
-    }
-    return 0;
+    uint64_t n = 0;
+    MT_TRY(mtprof__model_get_columns(model, wanted, MT_COUNT(wanted), &n));
+    c->n = (size_t)n;
+    MT_TRY(mtprof_model_get_info(model, &info)); /* devices are known once there are columns */
+    return info.device_type != NULL
+               ? mtprof__model_get_columns(model, derived, MT_COUNT(derived), &n)
+               : 0;
 }
 
 /* ---- classes --------------------------------------------------------------------------------- */

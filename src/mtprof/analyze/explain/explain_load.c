@@ -75,10 +75,7 @@ uint8_t mtprof__explain_class(const mtprof_explain *e, size_t event)
 static int load_columns(mtprof_explain *e)
 {
     mtprof__explain_columns *c = &e->columns;
-    const struct {
-        enum mtprof_column_id id;
-        const void **place;
-    } wanted[] = {
+    const mtprof__wanted_column wanted[] = {
         {MTPROF_COLUMN_START_NS, (const void **)&c->start_ns},
         {MTPROF_COLUMN_END_NS, (const void **)&c->end_ns},
         {MTPROF_COLUMN_SELF_NS, (const void **)&c->self_ns},
@@ -94,14 +91,9 @@ static int load_columns(mtprof_explain *e)
         {MTPROF_COLUMN_MODULE, (const void **)&c->module},
         {MTPROF_COLUMN_BYTES, (const void **)&c->bytes},
     };
-    for (size_t i = 0; i < MT_COUNT(wanted); i++) {
-        mtprof_column column;
-        MT_TRY(mtprof_model_get_column(e->model, wanted[i].id, &column));
-        *wanted[i].place = column.data;
-        if (wanted[i].id == MTPROF_COLUMN_START_NS) {
-            c->n = (size_t)column.count;
-        }
-    }
+    uint64_t n = 0;
+    MT_TRY(mtprof__model_get_columns(e->model, wanted, MT_COUNT(wanted), &n));
+    c->n = (size_t)n;
     mtprof_model_info info = {.struct_size = sizeof info};
     MT_TRY(mtprof_model_get_info(e->model, &info));
     e->n_names = info.names;

@@ -8,6 +8,7 @@
 #include "base/saturate.h"
 #include "mtprof/export/report/report_impl.h"
 #include "mtprof/model/facts/event_kinds.h"
+#include "mtprof/model/model_impl.h"
 
 #include <string.h>
 
@@ -19,25 +20,18 @@ typedef struct columns {
     const uint16_t *flags;
 } columns;
 
-static int column(mtprof_model *model, enum mtprof_column_id id, const void **data, uint64_t *n)
-{
-    mtprof_column found;
-    MT_TRY(mtprof_model_get_column(model, id, &found));
-    *data = found.data;
-    *n = found.count;
-    return MTPROF_OK;
-}
-
 static int find_columns(mtprof_model *model, columns *c)
 {
-    uint64_t n = 0;
-    MT_TRY(column(model, MTPROF_COLUMN_START_NS, (const void **)&c->start, &c->n));
-    MT_TRY(column(model, MTPROF_COLUMN_END_NS, (const void **)&c->end, &n));
-    MT_TRY(column(model, MTPROF_COLUMN_NAME, (const void **)&c->name, &n));
-    MT_TRY(column(model, MTPROF_COLUMN_TRACK, (const void **)&c->track, &n));
-    MT_TRY(column(model, MTPROF_COLUMN_KIND, (const void **)&c->kind, &n));
-    MT_TRY(column(model, MTPROF_COLUMN_FLAGS, (const void **)&c->flags, &n));
-    return column(model, MTPROF_COLUMN_LINK, (const void **)&c->link, &n);
+    const mtprof__wanted_column wanted[] = {
+        {MTPROF_COLUMN_START_NS, (const void **)&c->start},
+        {MTPROF_COLUMN_END_NS, (const void **)&c->end},
+        {MTPROF_COLUMN_NAME, (const void **)&c->name},
+        {MTPROF_COLUMN_TRACK, (const void **)&c->track},
+        {MTPROF_COLUMN_KIND, (const void **)&c->kind},
+        {MTPROF_COLUMN_FLAGS, (const void **)&c->flags},
+        {MTPROF_COLUMN_LINK, (const void **)&c->link},
+    };
+    return mtprof__model_get_columns(model, wanted, MT_COUNT(wanted), &c->n);
 }
 
 typedef struct span {
