@@ -3,6 +3,7 @@
 
 import math
 import os
+import warnings
 
 from . import _C
 from ._C import Tensor, ops as _ops
@@ -279,12 +280,53 @@ def lu(input, pivot=True, get_infos=False):
     return (factors, pivots, info) if get_infos else (factors, pivots)
 
 
+# ---- signals: the ends of the signal, and warnings; the rest is in C ----
+
+def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=True, pad_mode="reflect",
+         normalized=False, onesided=None, return_complex=None, align_to_window=None):
+    """Fourier transforms of short stretches of a signal, (..., frequencies, stretches)."""
+    if center:
+        from .nn.functional import pad
+        if align_to_window is not None:
+            raise RuntimeError("stft align_to_window should only be set when center = false")
+        rows = input.view([1] * (3 - input.dim()) + list(input.shape))
+        rows = pad(rows, (n_fft // 2, n_fft // 2), pad_mode)
+        input = rows.view(rows.shape[3 - input.dim():])
+    if window is None:
+        warnings.warn("A window was not provided. A rectangular window will be applied,"
+                      "which is known to cause spectral leakage. Other windows such as torch.hann_window or "
+                      "torch.hamming_window are recommended to reduce spectral leakage.To suppress this warning and "
+                      "use a rectangular window, explicitly set `window=torch.ones(n_fft, device=<device>)`.",
+                      stacklevel=2)
+    if return_complex is False:
+        warnings.warn("stft with return_complex=False is deprecated. In a future pytorch release, stft will return "
+                      "complex tensors for all inputs, and return_complex=False will raise an error.", stacklevel=2)
+    return _ops.stft(input, n_fft, hop_length, win_length, window, normalized, onesided, return_complex,
+                     align_to_window)
+
+
+def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=True, normalized=False, onesided=None,
+          length=None, return_complex=False):
+    """The signal whose stft() this is, from overlapping stretches."""
+    result = _ops.istft(input, n_fft, hop_length, win_length, window, center, normalized, onesided, length,
+                        return_complex)
+    if window is None:
+        warnings.warn("A window was not provided. A rectangular window will be applied.Please provide the same window "
+                      "used by stft to make the inversion lossless.To suppress this warning and use a rectangular "
+                      "window, explicitly set `window=torch.ones(n_fft, device=<device>)`.", stacklevel=2)
+    hop = n_fft // 4 if hop_length is None else hop_length
+    if length is not None and length > n_fft + hop * (input.size(-1) - 1) - (n_fft // 2 if center else 0):
+        warnings.warn("The length of signal is shorter than the length parameter. Result is being padded with zeros in "
+                      "the tail. Please check your center and hop_length settings.", stacklevel=2)
+    return result
+
+
 FUNCTIONS = {function.__name__: function for function in (
     cdist, unique, unique_consecutive, isin, _assert_async, take, take_along_dim, tensor_split, diff,
     tril_indices, triu_indices, randint_like, deg2rad, rad2deg, vdot,
-    kron, fill, lu)}
+    kron, fill, lu, stft, istft)}
 METHODS = {name: FUNCTIONS[name] for name in """
-    unique unique_consecutive take take_along_dim tensor_split diff deg2rad rad2deg vdot kron lu
+    unique unique_consecutive take take_along_dim tensor_split diff deg2rad rad2deg vdot kron lu stft istft
 """.split()}
 METHODS.update({f"{name}_": _in_place(name) for name in _IN_PLACE})
 METHODS.update({f"{name}_": _running_in_place(name) for name in ("cumsum", "cumprod")})

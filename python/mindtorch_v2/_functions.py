@@ -490,4 +490,4 @@ METHODS.update({
 # For these names rows of the op table come first: they show in profiles.
 ROWS_FIRST = frozenset("""
     unsqueeze_ squeeze_ t_ transpose_ trace repeat_interleave
-""".split()) | (set(_composed.FUNCTIONS) | set(_composed.METHODS)) - {"unique_consecutive"}
+""".split()) | (set(_composed.FUNCTIONS) | set(_composed.METHODS)) - {"unique_consecutive", "stft", "istft"}

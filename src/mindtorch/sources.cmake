@@ -105,6 +105,8 @@ set(MINDTORCH_SOURCES
     src/mindtorch/ops/reduce/op_reduce.c
     src/mindtorch/ops/reduce/reduction_plan.c
     src/mindtorch/ops/signal/op_fft.c
+    src/mindtorch/ops/signal/op_stft.c
+    src/mindtorch/ops/signal/op_window.c
     src/mindtorch/ops/type_names.c
     src/mindtorch/ops/rnn/op_rnn.c
     src/mindtorch/ops/rnn/op_rnn_cell.c

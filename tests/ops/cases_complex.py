@@ -5,14 +5,14 @@ Complex results are compared here (`close`), since the runner's references are o
 compared with differences in tests/python/tensors/test_complex.py.
 """
 import numpy as np
-from opcases import FLOATS, Bad, Case, cases
+from opcases import FLOATS, Bad, Case, Fixed, cases
 
 
 def close(expected):
     """A check: the result is expected(*args), in the precision of its type."""
     def check(got, tensors, args):
         result = got.numpy()
-        want = np.asarray(expected(*args))
+        want = np.asarray(expected(*(each.array if isinstance(each, Fixed) else each for each in args)))
         assert result.shape == want.shape, (result.shape, want.shape)
         single = result.dtype in (np.dtype("complex64"), np.dtype("float32"))
         limit = 2e-5 if single else 1e-12
@@ -199,3 +199,119 @@ def fft_fftfreq(g):
 def fft_rfftfreq(g):
     for n in (1, 2, 7, 8):
         yield case((n, 0.5), lambda n, d: np.fft.rfftfreq(n, d))
+
+
+# ---- windows, and transforms of stretches ----
+
+NO_TENSOR = {"empty": "takes no tensor", "0-d": "takes no tensor"}
+
+
+def window_cases(formula):
+    """A case for each kind; formula(i, last) of the points' numbers and the last one's."""
+    for n in (0, 1, 2, 5, 8):
+        for periodic in (True, False):
+            def expected(n, periodic, *_):
+                if n < 2:
+                    return np.ones(n)
+                last = n - 1 + periodic
+                return formula(np.arange(n), last)
+            yield case((n, periodic), expected)
+    yield Bad((-1,), "RuntimeError", "requires non-negative window_length, got window_length=-1")
+    yield Bad((4,), "RuntimeError", "expects floating point dtypes, got: ", {"dtype": "int64"})
+
+
+@cases("hann_window", skip=NO_TENSOR)
+def hann_window(g):
+    yield from window_cases(lambda i, last: 0.5 - 0.5 * np.cos(2 * np.pi * i / last))
+
+
+@cases("hamming_window", skip=NO_TENSOR)
+def hamming_window(g):
+    yield from window_cases(lambda i, last: 0.54 - 0.46 * np.cos(2 * np.pi * i / last))
+    yield case((6, False, 0.6, 0.3), lambda *_: 0.6 - 0.3 * np.cos(2 * np.pi * np.arange(6) / 5))
+
+
+@cases("blackman_window", skip=NO_TENSOR)
+def blackman_window(g):
+    yield from window_cases(lambda i, last: 0.42 - 0.5 * np.cos(2 * np.pi * i / last)
+                            + 0.08 * np.cos(4 * np.pi * i / last))
+
+
+@cases("bartlett_window", skip=NO_TENSOR)
+def bartlett_window(g):
+    yield from window_cases(lambda i, last: 1 - np.abs(2 * i / last - 1))
+
+
+@cases("kaiser_window", skip=NO_TENSOR)
+def kaiser_window(g):
+    yield from window_cases(lambda i, last: np.i0(12 * np.sqrt(1 - (2 * i / last - 1) ** 2)) / np.i0(12))
+    yield case((6, False, 3.0), lambda *_: np.kaiser(6, 3.0))
+
+
+def frames(signal, n_fft, hop, window):
+    """(..., stretches, n_fft), times the window with zeros around it."""
+    full = np.zeros(n_fft)
+    start = (n_fft - len(window)) // 2
+    full[start:start + len(window)] = window
+    count = 1 + (signal.shape[-1] - n_fft) // hop
+    return np.stack([signal[..., k * hop:k * hop + n_fft] for k in range(count)], -2) * full
+
+
+def np_stft(signal, n_fft, hop, length, window, normalized, onesided, *_):
+    hop, length = hop or n_fft // 4, length or n_fft
+    parts = frames(signal, n_fft, hop, np.ones(length) if window is None else window)
+    transform = np.fft.rfft if onesided and not np.iscomplexobj(signal) else np.fft.fft
+    return np.swapaxes(transform(parts, norm="ortho" if normalized else "backward"), -1, -2)
+
+
+@cases("stft", dtypes=FLOATS, skip={"empty": "a signal has at least n_fft points", "0-d": "a signal has a dimension"})
+def stft(g):
+    signal = g.array((2, 40))
+    for args in ((16, None, None, None, False, True, True), (16, 5, 10, None, False, True, True),
+                 (16, 5, 10, g.array((10,)), True, False, True), (15, 4, 15, g.array((15,)), False, True, True)):
+        yield case((signal, *args), np_stft)
+    yield case((Fixed(g.array((16,))), 16, 3, None, None, False, True, True), np_stft)
+    yield case((pairs(g, (30,)), 8, 3, None, None, False, False, True), np_stft)
+    yield case((Fixed(g.array((40,))), 16, 4, None, None, False, True, False), lambda *a: np.stack(
+        [np_stft(*a).real, np_stft(*a).imag], -1))
+    yield case((Fixed(g.array((40,))), 16, 4, 8, None, False, True, True, True), lambda signal, *a: np_stft(
+        np.pad(signal, 4), *a))
+    yield Bad((signal, 16), "RuntimeError", "stft requires the return_complex parameter be given for real inputs")
+    yield Bad((signal, 50, None, None, None, False, None, True), "RuntimeError",
+              "expected 0 < n_fft < 40, but got n_fft=50")
+    yield Bad((signal, 16, 0, None, None, False, None, True), "RuntimeError",
+              "expected hop_length > 0, but got hop_length=0")
+    yield Bad((signal, 16, 4, 20, None, False, None, True), "RuntimeError",
+              "expected 0 < win_length <= n_fft, but got win_length=20")
+    yield Bad((signal, 16, 4, 8, g.array((9,)), False, None, True), "RuntimeError",
+              "expected a 1D window tensor of size equal to win_length=8, but got window with size [9]")
+    yield Bad((pairs(g, (30,)), 8, None, None, None, False, True, True), "RuntimeError",
+              "Cannot have onesided output if window or input is complex")
+    yield Bad((g.array((2, 2, 40)), 16, None, None, None, False, None, True), "RuntimeError",
+              "expected a 1D or 2D tensor")
+
+
+@cases("istft", dtypes=FLOATS, skip={"empty": "is refused", "0-d": "transforms have two dimensions"})
+def istft(g):
+    window = np.abs(np.asarray(g.array((16,)))) + 0.5
+    signal = np.asarray(g.array((2, 48)))
+    window = window.astype(signal.dtype)
+    spectra = np_stft(signal, 16, 4, 16, window, False, True)
+    spectra = spectra.astype(np.complex64 if signal.dtype == np.float32 else np.complex128)
+    yield case((Fixed(spectra), 16, 4, 16, Fixed(window), False), lambda *_: signal)
+    yield case((Fixed(spectra[0]), 16, 4, 16, Fixed(window), True), lambda *_: signal[0, 8:40])
+    yield case((Fixed(spectra), 16, 4, 16, Fixed(window), True, False, None, 20), lambda *_: signal[:, 8:28])
+    yield case((Fixed(spectra), 16, 4, 16, Fixed(window), False, False, None, 50),
+               lambda *_: np.pad(signal, ((0, 0), (0, 2))))
+    whole = np_stft(signal, 16, 4, 16, window, True, False).astype(spectra.dtype)
+    yield case((Fixed(whole), 16, 4, 16, Fixed(window), False, True, False), lambda *_: signal)
+    yield case((Fixed(whole), 16, 4, 16, Fixed(window), False, True, False, None, True), lambda *_: signal + 0j)
+    yield Bad((signal, 16), "RuntimeError", "istft requires a complex-valued input tensor")
+    yield Bad((spectra, 20), "RuntimeError", "to match n_fft / 2 + 1 when onesided=True, but got 9")
+    yield Bad((spectra, 16, 20), "RuntimeError", "expected 0 < hop_length <= win_length")
+    yield Bad((spectra, 16, 4, 20), "RuntimeError", "expected 0 < win_length <= n_fft")
+    yield Bad((spectra, 16, 4, 16, window * 0), "RuntimeError", "window overlap add min: 1")
+    yield Bad((spectra, 16, 4, 8, window), "RuntimeError", "Invalid window shape")
+    yield Bad((spectra[:, :0], 16), "RuntimeError", "input tensor cannot be empty")
+    yield Bad((spectra, 16, 4, 16, window, False, False, True, None, True), "RuntimeError",
+              "Cannot have onesided output if window or input is complex")

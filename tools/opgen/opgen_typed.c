@@ -77,7 +77,7 @@ static void print_param(const form *f, uint32_t i)
     case MT_TYPE_INT: printf(param->optional ? "const int64_t *%s" : "int64_t %s", name); break;
     case MT_TYPE_INTS: printf("const int64_t *%s, size_t n_%s", name, name); break;
     case MT_TYPE_FLOAT: printf(param->optional ? "const double *%s" : "double %s", name); break;
-    case MT_TYPE_BOOL: printf("bool %s", name); break;
+    case MT_TYPE_BOOL: printf(param->optional ? "const bool *%s" : "bool %s", name); break;
     case MT_TYPE_TEXT: printf("const char *%s", name); break;
     case MT_TYPE_DTYPE: printf("mt_dtype %s", name); break;
     case MT_TYPE_DEVICE: printf("mt_device %s", name); break;
@@ -153,7 +153,7 @@ static void print_boxed(const form *f, uint32_t i)
         [MT_TYPE_INT] = {"int", "optional_int"},
         [MT_TYPE_INTS] = {"ints", "optional_ints"},
         [MT_TYPE_FLOAT] = {"real", "optional_real"},
-        [MT_TYPE_BOOL] = {"bool", "bool"},
+        [MT_TYPE_BOOL] = {"bool", "optional_bool"},
         [MT_TYPE_TEXT] = {"text", "text"},
         [MT_TYPE_DTYPE] = {"dtype", "dtype"},
         [MT_TYPE_DEVICE] = {"device", "device"},

@@ -8,13 +8,16 @@
  *     the rest                            columns and products
  *
  * Forward and BACKWARD_INPUT are cut by images; BACKWARD_WEIGHT, which sums over images, by output
- * channels. No sum is divided, so results do not depend on the number of threads.
+ * channels. No sum is divided. oneDNN rounds a channel alike in any piece of whole blocks; products
+ * may not (OpenBLAS's Haswell kernels take 12 columns at a time, then 4, and add up in another
+ * order), so their pieces are the same for any number of threads. Then results are, too.
  */
 #include "kernels/image/conv.h"
 
 #include "base/fail.h"
 #include "kernels/entry/call_args.h"
 #include "kernels/entry/host_kernels.h"
+#include "kernels/matrix/onednn.h"
 #include "kernels/walk/parallel.h"
 
 #include <stdatomic.h>
@@ -23,11 +26,13 @@
 enum {
     PIECE_WORK = 1 << 22, /* multiplications worth another thread */
     CHANNEL_CUT = 32,     /* output channels of a piece: whole blocks of oneDNN's layouts */
-    FEW_CHANNELS = 4
+    FEW_CHANNELS = 4,
+    PRODUCT_PIECES = 4 /* by channels at most: each gathers the columns anew */
 };
 
 typedef struct job {
     mt__conv conv;
+    int64_t channels; /* of a piece */
     _Atomic(int) status;
 } job;
 
@@ -41,9 +46,14 @@ static bool suits_onednn(const mt__conv *conv)
     return !few && !mt__conv_is_product(s);
 }
 
+static bool uses_onednn(const mt__conv *conv)
+{
+    return conv->dtype == MT_DTYPE_F32 && suits_onednn(conv) && mt__onednn_here();
+}
+
 static int run_piece(const mt__conv *conv)
 {
-    if (suits_onednn(conv) && mt__conv_onednn(conv)) {
+    if (uses_onednn(conv) && mt__conv_onednn(conv)) {
         return 0;
     }
     return mt__conv_columns(conv);
@@ -68,9 +78,8 @@ static void run_images(void *context, int64_t begin, int64_t end)
 }
 
 /* Only with one group: channels of a group belong together. */
-static void run_channels(void *context, int64_t begin, int64_t end)
+static void run_channels(job *j, int64_t begin, int64_t end)
 {
-    job *j = context;
     mt__conv conv = j->conv;
     const mt__conv_shape *s = &j->conv.shape;
     int64_t element = (int64_t)mt_dtype_size(conv.dtype);
@@ -85,6 +94,16 @@ static void run_channels(void *context, int64_t begin, int64_t end)
     note(j, run_piece(&conv));
 }
 
+static void run_channel_pieces(void *context, int64_t begin, int64_t end)
+{
+    job *j = context;
+    int64_t channels = j->conv.shape.o;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t from = i * j->channels;
+        run_channels(j, from, from + j->channels < channels ? from + j->channels : channels);
+    }
+}
+
 static int run_job(job *j)
 {
     const mt__conv_shape *s = &j->conv.shape;
@@ -97,13 +116,17 @@ static int run_job(job *j)
     bool by_channels = j->conv.kind != MT_CONV_BACKWARD_INPUT && s->groups == 1 && !by_images;
     if (pieces >= 2 && by_images) {
         mt__parallel_for(s->n, (s->n + pieces - 1) / pieces, run_images, j);
-    } else if (pieces >= 2 && by_channels && s->o >= 2 * CHANNEL_CUT) {
-        int64_t grain = (s->o + pieces - 1) / pieces;
-        grain = (grain + CHANNEL_CUT - 1) / CHANNEL_CUT * CHANNEL_CUT;
-        mt__parallel_for(s->o, grain, run_channels, j);
-    } else {
+        return atomic_load_explicit(&j->status, memory_order_relaxed);
+    }
+    if (!uses_onednn(&j->conv)) {
+        pieces = most < PRODUCT_PIECES ? (int64_t)most : PRODUCT_PIECES;
+    }
+    if (!by_channels || pieces < 2 || s->o < 2 * CHANNEL_CUT) {
         return run_piece(&j->conv);
     }
+    j->channels = (s->o + pieces - 1) / pieces;
+    j->channels = (j->channels + CHANNEL_CUT - 1) / CHANNEL_CUT * CHANNEL_CUT;
+    mt__parallel_for((s->o + j->channels - 1) / j->channels, 1, run_channel_pieces, j);
     return atomic_load_explicit(&j->status, memory_order_relaxed);
 }
 

@@ -75,6 +75,11 @@ MT_INLINE mt_value mt__box_bool(bool truth)
     return (mt_value){.kind = MT_KIND_BOOL, .of.integer = truth};
 }
 
+MT_INLINE mt_value mt__box_optional_bool(const bool *truth)
+{
+    return truth == NULL ? mt__box_none() : mt__box_bool(*truth);
+}
+
 MT_INLINE mt_value mt__box_text(const char *text)
 {
     return (mt_value){.kind = text == NULL ? MT_KIND_NONE : MT_KIND_TEXT, .of.text = text};

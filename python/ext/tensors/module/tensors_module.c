@@ -38,12 +38,32 @@ static PyObject *exception_for(int status)
     return PyExc_RuntimeError;
 }
 
+/* A flight recorder may dump before the exception leaves. Its module is asked only if somebody has
+ * loaded it. */
+static void tell_out_of_memory(const char *message)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *name = PyUnicode_FromString("mtprof.flight.hooks");
+    PyObject *hooks = name != NULL ? PyImport_GetModule(name) : NULL;
+    PyObject *told =
+        hooks != NULL ? PyObject_CallMethod(hooks, "out_of_memory", "s", message) : NULL;
+    PyErr_Clear();
+    Py_XDECREF(told);
+    Py_XDECREF(hooks);
+    Py_XDECREF(name);
+    PyErr_Restore(type, value, trace);
+}
+
 PyObject *tensors_raise(int status)
 {
     if (status == MT_ECALLBACK && py_error_restore()) {
         return NULL;
     }
     PyErr_SetString(exception_for(status), mt_last_error()->message);
+    if (status == MT_EOOM || status == MT_ENOMEM) {
+        tell_out_of_memory(mt_last_error()->message);
+    }
     return NULL;
 }
 
