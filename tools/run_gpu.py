@@ -17,9 +17,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 def main():
     build, python = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
     environment = dict(os.environ, PYTHONPATH=str(build / "python"), KINETO_LOG_LEVEL="99", PYTHONUNBUFFERED="1",
-                       MTPROF_COMMAND=str(build / "cli/mtprof"))
+                       MTPROF_COMMAND=str(build / "cli/mtprof"),
+                       MTPROF_CUPTI_FLOOR=str(build / "tests/libcupti_floor.so"))
     programs = [[build / "tests/test_cupti"], [build / "tests/test_cupti_graphs"],
-                [build / "tests/test_cupti_layout"], [build / "tests/gpu_cuda"], [python, ROOT / "tests/gpu/gpu_torch.py"]]
+                [build / "tests/test_cupti_layout"], [build / "tests/gpu_cuda"],
+                [python, ROOT / "tests/gpu/gpu_torch.py"]]
     passed = failed = 0
     for program in programs:
         print(f"---- {pathlib.Path(program[-1]).name}", flush=True)

@@ -62,7 +62,8 @@ enum mtprof_cupti_option {
  */
 MTPROF_API mtprof_status mtprof_cupti_attach(mtprof_cupti_info *info);
 
-/** Recordings no longer show GPUs. Does nothing without attach. */
+/** Recordings no longer show GPUs. Where one is active it waits for their work, at most 30 seconds.
+ * Does nothing without attach. */
 MTPROF_API void mtprof_cupti_detach(void);
 
 /** enum mtprof_cupti_option, from the next recording on. */

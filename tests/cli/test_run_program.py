@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""mtprof run -- PROGRAM: usage: test_run_program.py MTPROF CLIENT
+"""mtprof run -- PROGRAM: usage: test_run_program.py MTPROF CUDA_CLIENT FAKE_CUDA [CLIENT]
 
-CLIENT is tests/support/programs/nvtx_client.c, compiled with NVIDIA's headers; without it the cases that need it are
-skipped.
+CUDA_CLIENT is tests/support/programs/cuda_client.c, which uses FAKE_CUDA, a libcuda and libcupti of our own. CLIENT is
+tests/support/programs/nvtx_client.c, compiled with NVIDIA's headers; without it the cases that need it are skipped.
 """
 import json
 import os
 import pathlib
+import platform
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import unittest
 
 MTPROF = pathlib.Path(sys.argv.pop(1)).resolve()
 TREE = MTPROF.parent.parent / "python"
+CUDA_CLIENT, FAKE_CUDA = pathlib.Path(sys.argv.pop(1)).resolve(), pathlib.Path(sys.argv.pop(1)).resolve()
 CLIENT = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else None
 
 
@@ -39,6 +41,31 @@ class Run(unittest.TestCase):
         """{name: count} of a trace's table."""
         shown = self.mtprof("report", "--json", "--limit", "all", trace).stdout
         return {row["key"]: row["count"] for row in json.loads(shown)["rows"]}
+
+    def test_it_can_be_stopped_and_started(self):
+        program = ("import ctypes, os, sys\n"
+                   "collector = ctypes.CDLL(os.environ['INTEL_LIBITTNOTIFY64'])\n"
+                   "getattr(collector, '__itt_api_init')(ctypes.create_string_buffer(4096), 0)\n"
+                   "print('ready', flush=True)\n"
+                   "sys.stdin.read()\n")
+        sockets = self.folder / "s"
+        run = subprocess.Popen([MTPROF, "run", "-q", "-o", "t.mtt", "--", sys.executable, "-c", program], text=True,
+                               cwd=self.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env={**os.environ, "MTPROF_CONTROL": str(sockets)})
+        try:
+            self.assertEqual(run.stdout.readline(), "ready\n")
+            listed = json.loads(self.mtprof("ps", "--json", "--folder", sockets).stdout)["processes"]
+            self.assertEqual([row["recording"] for row in listed], ["on"])
+            self.assertTrue(listed[0]["path"].endswith("t.mtt"))
+            pid = listed[0]["pid"]
+            self.assertIn("t.mtt: ", self.mtprof("stop", pid, "--folder", sockets).stdout)
+            self.mtprof("start", pid, "--folder", sockets, "-o", "more.mtt")
+        finally:
+            _, said = run.communicate(timeout=60)
+        self.assertEqual(run.returncode, 0, said)
+        self.assertEqual(os.listdir(sockets), [])
+        for trace in ("t.mtt", "more.mtt"):
+            self.mtprof("check", trace)
 
     @need_client
     def test_ranges_of_a_program(self):
@@ -106,13 +133,33 @@ class Run(unittest.TestCase):
             (self.folder / f"{i}/bin").mkdir(parents=True)
             (self.folder / f"{i}" / where).mkdir(parents=True)
             command = shutil.copy(MTPROF, self.folder / f"{i}/bin")
-            for name in ("libmtprof.so.0", "libmtprof_nvtx.so", "libmtprof_itt.so"):
+            for name in ("libmtprof.so.0", "libmtprof_cupti.so.0", "libmtprof_nvtx.so", "libmtprof_itt.so",
+                         "libmtprof_cuda.so"):
                 shutil.copy(MTPROF.parent.parent / name, self.folder / f"{i}" / where)
             self.mtprof("run", "-o", f"{i}.mtt", "--", CLIENT, command=command)
             self.assertEqual(self.names(f"{i}.mtt")["outer"], 1)
         lonely = shutil.copy(MTPROF, self.folder / "mtprof")
         self.assertIn("libmtprof_nvtx.so was not found",
                       self.mtprof("run", "--", "true", command=lonely, status=1).stderr)
+
+    @unittest.skipIf(platform.machine() != "x86_64", "libcupti of our own is for x86-64")
+    def test_work_of_a_gpu(self):
+        """Every kernel is there with its call, those that are in flight at the exit included."""
+        done = self.mtprof("run", "-o", "t.mtt", "--", CUDA_CLIENT, FAKE_CUDA, 1000, CUPTI_LIBRARY=str(FAKE_CUDA))
+        self.assertEqual(done.stdout, "")
+        self.assertIn("none lost", done.stderr)
+        self.assertEqual(self.names("t.mtt"), {"cudaLaunchKernel": 1000, "fill(float*, int)": 1000})
+        self.mtprof("check", "t.mtt")
+        self.mtprof("export", "t.mtt", "-o", "t.json")
+        events = json.loads((self.folder / "t.json").read_text())["traceEvents"]
+        calls = [e["args"]["correlation"] for e in events if e.get("cat") == "cuda_runtime"]
+        work = [e["args"]["correlation"] for e in events if e.get("cat") == "kernel"]
+        self.assertEqual(sorted(calls), sorted(work))
+
+    @unittest.skipIf(platform.machine() != "x86_64", "libcupti of our own is for x86-64")
+    def test_a_gpu_that_cannot_be_recorded(self):
+        done = self.mtprof("run", "-o", "t.mtt", "--", CUDA_CLIENT, FAKE_CUDA, 1, CUPTI_LIBRARY="/nothing.so")
+        self.assertIn("mtprof: run: GPUs: cupti: CUPTI_LIBRARY=/nothing.so cannot be opened", done.stderr)
 
     def test_a_program_without_either(self):
         done = self.mtprof("run", "--", "sh", "-c", "echo out; exit 5", status=5)
@@ -143,7 +190,8 @@ class Run(unittest.TestCase):
         self.mtprof("run", "-o", ".", "--", "true", status=2)
         (self.folder / "t.mtt").mkdir()
         self.mtprof("run", "-o", "t.mtt", "--", "true", status=1)
-        for words in (["-o", "t.foo"], ["--ring", "1"], ["--ring", "x"], ["--rows", "x"], ["--json"], ["--calls"]):
+        for words in (["-o", "t.foo"], ["--ring", "1"], ["--ring", "x"], ["--overhead", "3"],
+                      ["--rows", "x"], ["--json"], ["--calls"]):
             self.mtprof("run", *words, "--", "true", status=2)
         self.mtprof("run", "--", status=2)
         self.assertIn("-- PROGRAM", self.mtprof("run", "--help", "--").stdout)
@@ -156,7 +204,7 @@ class Run(unittest.TestCase):
                                 env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True, check=True)
         self.assertIn("--duration", listed.stdout.split())
         for option in listed.stdout.split():
-            if option not in ("--output", "--path", "--ring", "--rows"):
+            if option not in ("--output", "--overhead", "--path", "--ring", "--rows"):
                 done = self.mtprof("run", option, "3", "--", "true", status=2)
                 self.assertIn(f"unknown option '{option}'", done.stderr)
         done = self.mtprof("-m", "mtprof", "run", "-q", "--", "printf", "%s", "-c", command=sys.executable,

@@ -13,13 +13,13 @@ import time
 ROUNDS, LAUNCHES = 15, 3000
 
 
-def stretch(x):
+def stretch(x, launches=LAUNCHES):
     import torch
     torch.cuda.synchronize()
     began = time.perf_counter_ns()
-    for _ in range(LAUNCHES):
+    for _ in range(launches):
         x + x
-    took = (time.perf_counter_ns() - began) / LAUNCHES
+    took = (time.perf_counter_ns() - began) / launches
     torch.cuda.synchronize()
     return took
 
@@ -27,15 +27,20 @@ def stretch(x):
 def side(name):
     import torch
     x = torch.ones(2, 2, device="cuda")
-    if name == "torch":
-        from torch.profiler import ProfilerActivity, profile
+    if name == "cupti":
+        def profile(activities):
+            return Floor()
+    elif name == "torch":
+        from torch.profiler import profile
     else:
-        from mtprof.torch import ProfilerActivity, profile
-    activities = {"ours": [ProfilerActivity.CPU, ProfilerActivity.CUDA], "ours_gpu": [ProfilerActivity.CUDA],
-                  "ours_cpu": [ProfilerActivity.CPU], "torch": [ProfilerActivity.CPU, ProfilerActivity.CUDA]}[name]
+        from mtprof.torch import profile
+    from torch.profiler import ProfilerActivity
+    activities = {"ours_gpu": [ProfilerActivity.CUDA], "ours_cpu": [ProfilerActivity.CPU]}.get(
+        name, [ProfilerActivity.CPU, ProfilerActivity.CUDA])
     for _ in range(5):
         stretch(x)
-    before, during, after, starts, stops = [], [], [], [], []
+    never = [stretch(x) for _ in range(ROUNDS)]
+    before, during, at_once, after, starts, stops = [], [], [], [], [], []
     for _ in range(ROUNDS):
         before.append(stretch(x))
         prof = profile(activities=activities)
@@ -46,13 +51,84 @@ def side(name):
         t2 = time.perf_counter()
         prof.stop()
         t3 = time.perf_counter()
-        after.append(stretch(x))
+        at_once.append(stretch(x, 300))
         starts.append(t1 - t0)
         stops.append(t3 - t2)
+    after = [stretch(x) for _ in range(ROUNDS)]
     middle = statistics.median
     print(f"{name:9} launch {middle(before):7.0f} ns without, +{middle(during) - middle(before):6.0f} with, "
-          f"{middle(after) - middle(before):+6.0f} after; first stretch {before[0]:7.0f}; "
+          f"{middle(at_once) - middle(before):+6.0f} in the 300 launches after, "
+          f"{middle(after) - middle(never):+6.0f} from then on (least {min(after) - min(never):+.0f}); "
           f"start {middle(starts) * 1e3:.1f} ms, stop {middle(stops) * 1e3:.1f} ms", flush=True)
+
+
+class Floor:
+    """What every profiler with CUPTI needs: records of kernels, and callbacks of launches, which do nothing here."""
+
+    def __init__(self):
+        import ctypes
+        self.library = ctypes.CDLL(os.environ["MTPROF_CUPTI_FLOOR"])
+
+    def start(self):
+        if self.library.floor_start() != 0:
+            sys.exit("CUPTI cannot be had")
+
+    def stop(self):
+        self.library.floor_stop()
+
+
+def in_flight():
+    """How long stop() takes with a million kernels in flight: replays of a graph, since CUDA queues few launches."""
+    import torch
+    from mtprof.torch import ProfilerActivity, cuda_info, profile
+    x = torch.ones(2, 2, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(1000):
+            x + x
+    for recorded in (False, True):
+        prof = profile(activities=[ProfilerActivity.CUDA]) if recorded else None
+        if recorded:
+            prof.start()
+        began = time.perf_counter()
+        for _ in range(1000):
+            graph.replay()
+        launched = time.perf_counter()
+        if recorded:
+            prof.stop()
+        else:
+            torch.cuda.synchronize()
+        ended = time.perf_counter()
+        print(f"a million kernels in 1000 replays, {'recorded' if recorded else 'without a profiler'}: launched in "
+              f"{launched - began:.2f} s, {'stop()' if recorded else 'the GPU'} took {ended - launched:.2f} s more",
+              flush=True)
+    print(f"{prof.health()}; {cuda_info().records} records, {cuda_info().dropped} dropped")
+
+
+def together():
+    """All but torch.profiler in one process, in turn: the same memory and clock for all of them."""
+    import torch
+    from mtprof.torch import ProfilerActivity, profile
+    x = torch.ones(2, 2, device="cuda")
+    cpu, gpu = ProfilerActivity.CPU, ProfilerActivity.CUDA
+    sides = {"cupti": Floor, "ours_cpu": lambda: profile(activities=[cpu]),
+             "ours_gpu": lambda: profile(activities=[gpu]), "ours": lambda: profile(activities=[cpu, gpu])}
+    for _ in range(5):
+        stretch(x)
+    added = {name: [] for name in sides}
+    bases = []
+    for _ in range(2 * ROUNDS):
+        for name, make in sides.items():
+            bases.append(stretch(x))
+            prof = make()
+            prof.start()
+            stretch(x, 300)
+            added[name].append(stretch(x) - bases[-1])
+            prof.stop()
+            stretch(x, 300)
+    print(f"in one process: launch {statistics.median(bases):.0f} ns; " + ", ".join(
+        "{} {:+.0f} ({:+.0f} to {:+.0f})".format(name, statistics.median(times), *statistics.quantiles(times)[::2])
+        for name, times in added.items()), flush=True)
 
 
 def many():
@@ -76,8 +152,9 @@ def many():
 
 if __name__ == "__main__":
     if len(sys.argv) == 3 and sys.argv[1] == "--side":
-        many() if sys.argv[2] == "many" else side(sys.argv[2])
+        {"many": many, "in_flight": in_flight, "together": together}.get(sys.argv[2], lambda: side(sys.argv[2]))()
         sys.exit(0)
-    for name in ("ours", "torch", "ours", "torch", "ours_gpu", "ours_cpu", "many"):
+    for name in ("ours", "torch", "cupti", "ours_gpu", "ours_cpu", "ours", "torch", "together", "together", "many",
+                 "in_flight"):
         subprocess.run([sys.executable, __file__, "--side", name], check=True,
                        env=dict(os.environ, KINETO_LOG_LEVEL="99", TEARDOWN_CUPTI="1"))

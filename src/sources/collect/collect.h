@@ -85,6 +85,9 @@ void collect_add_domain(mtprof_token token, const char *domain);
 
 /* A part of the program has opened the collector. */
 void collect_start(void);
+/* Prints that something is not recorded, a file or a kind of events. The user asked for it on the
+ * command line, and nobody else can tell. */
+void collect_say(const char *subject, const char *message);
 /* The program wants nothing recorded, or again: for the session that collect_start() started. */
 void collect_pause(bool paused);
 

@@ -15,6 +15,7 @@
 #include "base/lock.h"
 #include "sources/collect/collect.h"
 
+#include <mtprof/control.h>
 #include <mtprof/session.h>
 #include <mtprof/status.h>
 
@@ -34,6 +35,8 @@ static struct {
     mtb_lock lock;
     bool prepared;
     mtprof_session *session; /* ours */
+    bool stopped;            /* over the socket */
+    bool listens;            /* on a socket that we opened; atomic */
 } here = {.lock = MTB_LOCK_INIT(MTB_RANK_COLLECT_SESSION)};
 
 static void after_fork(void)
@@ -43,6 +46,7 @@ static void after_fork(void)
     mtb_lock_reset(&collect_objects); /* lists are changed by one store */
     collect_names_after_fork();
     collect_thread_after_fork();
+    here.stopped = here.listens = false;
     __atomic_store_n(&collect_forked, here.session != NULL, __ATOMIC_RELAXED);
 }
 
@@ -58,12 +62,10 @@ static bool make_path(char *path, size_t size, const char *asked, long owner)
     return made > 0 && (size_t)made < size;
 }
 
-/* The user asked for a recording on the command line, and nobody else can tell that there is none.
- */
-static void say(const char *path, const char *message)
+void collect_say(const char *subject, const char *message)
 {
     char line[PATH_MAX + 512];
-    int length = snprintf(line, sizeof line, "mtprof: run: %s: %s\n", path, message);
+    int length = snprintf(line, sizeof line, "mtprof: run: %s: %s\n", subject, message);
     if (length > 0) {
         size_t bytes = (size_t)length < sizeof line ? (size_t)length : sizeof line - 1;
         ssize_t ignored = write(STDERR_FILENO, line, bytes);
@@ -74,7 +76,7 @@ static void say(const char *path, const char *message)
 static void warn(void *user, mtprof_status status, const char *message)
 {
     (void)status;
-    say(user, message);
+    collect_say(user, message);
 }
 
 static void add_command(mtprof_session *session)
@@ -111,7 +113,7 @@ static void start_session(const char *setting)
         return;
     }
     if (!make_path(path, sizeof path, end + 1, owner)) {
-        say(end + 1, "the name is too long");
+        collect_say(end + 1, "the name is too long");
         return;
     }
     mtprof_config config = {.struct_size = sizeof config,
@@ -126,8 +128,47 @@ static void start_session(const char *setting)
         add_command(session);
         here.session = session;
     } else if (status != MTPROF_EBUSY) {
-        say(path, mtprof_last_error()->message);
+        collect_say(path, mtprof_last_error()->message);
     }
+}
+
+/* mtprof stop: the recording of the whole program ends, and does not begin again by itself. */
+static mtprof_status stop_session(void *user, mtprof_control_answer *answer)
+{
+    (void)user;
+    mtb_lock_acquire(&here.lock);
+    mtprof_session *session = collect_forked ? NULL : here.session;
+    here.session = session != NULL ? NULL : here.session;
+    here.stopped = true;
+    mtb_lock_release(&here.lock);
+    if (session == NULL) {
+        (void)snprintf(answer->message, sizeof answer->message,
+                       "process %ld records by itself: it was not told to over this socket",
+                       (long)getpid());
+        return MTPROF_ESTATE;
+    }
+    return mtprof_session_close(session);
+}
+
+/* The program can be asked what it records (docs/control.md), unless MTPROF_CONTROL is 0. Where it
+ * cannot be, it is recorded all the same. */
+static bool listen_too(void)
+{
+    char folder[PATH_MAX];
+    const char *asked = secure_getenv("MTPROF_CONTROL");
+    if (asked != NULL && strcmp(asked, "0") == 0) {
+        return false;
+    }
+    bool given = asked != NULL && asked[0] == '/';
+    if (!given && mtprof_control_folder(secure_getenv("XDG_RUNTIME_DIR"), geteuid(), folder,
+                                        sizeof folder) != MTPROF_OK) {
+        return false;
+    }
+    mtprof_control_config config = {.struct_size = sizeof config,
+                                    .folder = given ? asked : folder,
+                                    .rank = secure_getenv("RANK"),
+                                    .stop = stop_session};
+    return mtprof_control_listen(&config) == MTPROF_OK;
 }
 
 void collect_start(void)
@@ -138,10 +179,15 @@ void collect_start(void)
         here.prepared = true;
         (void)pthread_atfork(NULL, NULL, after_fork);
     }
-    if (setting != NULL && here.session == NULL) {
+    bool starts = setting != NULL && here.session == NULL && !here.stopped;
+    if (starts) {
         start_session(setting);
     }
+    bool listens = starts && here.session != NULL;
     mtb_lock_release(&here.lock);
+    if (listens && listen_too()) {
+        __atomic_store_n(&here.listens, true, __ATOMIC_RELAXED);
+    }
 }
 
 MT_COLD void collect_start_again(void)
@@ -168,6 +214,9 @@ void collect_pause(bool paused)
 /* After the program's own exit handlers. Other threads may still report: into nothing then. */
 __attribute__((destructor)) static void finish(void)
 {
+    if (__atomic_load_n(&here.listens, __ATOMIC_RELAXED)) {
+        (void)mtprof_control_close(); /* whose thread may stop the session */
+    }
     if (here.session != NULL && !__atomic_load_n(&collect_forked, __ATOMIC_RELAXED)) {
         (void)mtprof_session_close(here.session);
         here.session = NULL;

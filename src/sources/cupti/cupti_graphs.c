@@ -7,7 +7,7 @@
  *   CG1  What is kept of a node are strings of the process (mtprof_open_op), so a graph that was
  *        captured in one recording is known in the next.
  *   CG2  A node that is destroyed stays until the next recording begins: records of its last replay
- *        may be read later.
+ *        may be read later. Only where there is no more room are the destroyed ones given up.
  *   CG3  A node that was captured while nothing recorded is not known. Its work has its replay.
  */
 #include "base/alloc.h"
@@ -30,8 +30,8 @@ typedef struct node {
 
 static struct {
     mtb_lock lock;
-    node *items; /* open addressing; at most half of it is in use */
-    size_t capacity, n;
+    node *items;              /* open addressing; at most half of it is in use */
+    size_t capacity, n, gone; /* gone: of the n */
 } nodes = {.lock = MTB_LOCK_INIT(MTB_RANK_CUPTI_GRAPHS)};
 
 /* ---- the table; the lock is held ---- */
@@ -46,8 +46,8 @@ static node *place_of(node *items, size_t capacity, uint64_t number)
     return &items[at];
 }
 
-/* Another table of this size, without what is gone. False: no memory. */
-static bool move_to(size_t capacity)
+/* Another table of this size. False: no memory. */
+static bool move_to(size_t capacity, bool without_gone)
 {
     node *items = mtb_calloc(capacity, sizeof *items);
     if (items == NULL) {
@@ -55,7 +55,7 @@ static bool move_to(size_t capacity)
     }
     size_t n = 0;
     for (size_t i = 0; i < nodes.capacity; i++) {
-        if (nodes.items[i].number != 0 && nodes.items[i].is_gone == 0) {
+        if (nodes.items[i].number != 0 && (!without_gone || nodes.items[i].is_gone == 0)) {
             *place_of(items, capacity, nodes.items[i].number) = nodes.items[i];
             n++;
         }
@@ -64,21 +64,42 @@ static bool move_to(size_t capacity)
     nodes.items = items;
     nodes.capacity = capacity;
     nodes.n = n;
+    nodes.gone = without_gone ? 0 : nodes.gone;
     return true;
+}
+
+static void set(node *at, node to)
+{
+    nodes.n += at->number == 0;
+    nodes.gone += to.is_gone;
+    nodes.gone -= at->is_gone;
+    *at = to;
+}
+
+static bool has_room(void)
+{
+    return 2 * (nodes.n + 1) <= nodes.capacity;
+}
+
+/* CG2. A table that is full of nodes that live is not searched for destroyed ones at each new one:
+ * `gone` counts them. */
+static bool make_room(void)
+{
+    size_t larger = nodes.capacity == 0 ? FIRST_NODES : 2 * nodes.capacity;
+    if (larger <= (size_t)MOST_NODES * 2 && move_to(larger, false)) {
+        return true;
+    }
+    return nodes.gone > 0 && move_to(nodes.capacity, true) && has_room();
 }
 
 static bool put(uint64_t number, uint32_t op, uint32_t module)
 {
     bool known = nodes.n > 0 && place_of(nodes.items, nodes.capacity, number)->number != 0;
-    if (!known && 2 * (nodes.n + 1) > nodes.capacity) {
-        size_t larger = nodes.capacity == 0 ? FIRST_NODES : 2 * nodes.capacity;
-        if (larger > (size_t)MOST_NODES * 2 || !move_to(larger)) {
-            return false;
-        }
+    if (!known && !has_room() && !make_room()) {
+        return false;
     }
-    node *at = place_of(nodes.items, nodes.capacity, number);
-    nodes.n += at->number == 0;
-    *at = (node){.number = number, .op = op, .module = module};
+    set(place_of(nodes.items, nodes.capacity, number),
+        (node){.number = number, .op = op, .module = module});
     return true;
 }
 
@@ -111,7 +132,7 @@ static void node_created(uint64_t number)
     if (known) {
         kept = put(number, op, module);
     } else if (find(number) != NULL) { /* CUDA may use numbers again: it is another node now */
-        *place_of(nodes.items, nodes.capacity, number) = (node){.number = number, .is_gone = 1};
+        set(place_of(nodes.items, nodes.capacity, number), (node){.number = number, .is_gone = 1});
     }
     mtb_lock_release(&nodes.lock);
     if (!kept) {
@@ -138,8 +159,10 @@ static void node_cloned(uint64_t number, uint64_t original)
 static void node_destroyed(uint64_t number)
 {
     mtb_lock_acquire(&nodes.lock);
-    if (find(number) != NULL) {
-        place_of(nodes.items, nodes.capacity, number)->is_gone = 1;
+    const node *at = find(number);
+    if (at != NULL) {
+        set(place_of(nodes.items, nodes.capacity, number),
+            (node){.number = number, .op = at->op, .module = at->module, .is_gone = 1});
     }
     mtb_lock_release(&nodes.lock);
 }
@@ -186,7 +209,7 @@ void cp__graphs_begin(void)
 {
     mtb_lock_acquire(&nodes.lock);
     if (nodes.capacity != 0) {
-        (void)move_to(nodes.capacity); /* without memory they stay a while longer */
+        (void)move_to(nodes.capacity, true); /* without memory they stay a while longer */
     }
     mtb_lock_release(&nodes.lock);
 }
@@ -195,5 +218,5 @@ void cp__graphs_after_fork(void)
 {
     mtb_lock_reset(&nodes.lock);
     nodes.items = NULL; /* it may have been about to change; the child cannot use the GPU anyway */
-    nodes.capacity = nodes.n = 0;
+    nodes.capacity = nodes.n = nodes.gone = 0;
 }

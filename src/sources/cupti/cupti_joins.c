@@ -12,7 +12,8 @@
 #include "sources/cupti/cupti_impl.h"
 
 enum {
-    JOINS = 1 << 22
+    JOINS = 1 << 22,
+    AHEAD = 32 /* ids; a launch takes a few */
 };
 
 typedef struct join {
@@ -33,9 +34,10 @@ bool cp__joins_init(void)
 void cp__join_put(uint32_t correlation, uint64_t key)
 {
     join *at = &joins[correlation % JOINS];
-    /* The exchange keeps the key's store after it. */
-    (void)__atomic_exchange_n(&at->correlation, 0, __ATOMIC_ACQ_REL);
-    __atomic_store_n(&at->key, key, __ATOMIC_RELAXED);
+    __builtin_prefetch(&joins[(correlation + AHEAD) % JOINS],
+                       1); /* the table is larger than caches */
+    __atomic_store_n(&at->correlation, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&at->key, key, __ATOMIC_RELEASE); /* stays after it */
     __atomic_store_n(&at->correlation, correlation, __ATOMIC_RELEASE);
 }
 

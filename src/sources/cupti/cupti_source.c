@@ -19,6 +19,8 @@ enum {
     MOST_TEXTS = 32
 };
 
+static const uint64_t LEAVING_WAIT_NS = 30000000000; /* as device_wait_ns of a session */
+
 static struct {
     pthread_mutex_t lock; /* attach and detach */
     bool known;           /* the libraries were opened */
@@ -34,6 +36,7 @@ static struct {
     uint32_t options;  /* that were asked of CUPTI */
     bool running;      /* atomic; CUPTI is ours */
     bool used, forked; /* used: in this process or its parent, before the fork */
+    bool leaving;      /* atomic; the source is removed: nobody else waits for the GPU */
 } cupti;
 
 /* ---- texts that stay ---- */
@@ -232,6 +235,9 @@ static void flush(void *context, uint64_t timeout_ns)
         return;
     }
     uint32_t count = cp__contexts(contexts, MOST_CONTEXTS);
+    if (timeout_ns == 0 && __atomic_load_n(&cupti.leaving, __ATOMIC_RELAXED)) {
+        timeout_ns = LEAVING_WAIT_NS;
+    }
     bool done = count == 0 || timeout_ns == 0 || cp__wait_for_work(contexts, count, timeout_ns);
     if (!done) {
         cp__add(&cp__count.waits_failed, 1);
@@ -347,7 +353,9 @@ void mtprof_cupti_detach(void)
     mtprof_source *source = host.source;
     host.source = NULL;
     pthread_mutex_unlock(&host.lock);
+    __atomic_store_n(&cupti.leaving, true, __ATOMIC_RELAXED);
     mtprof_source_unregister(source);
+    __atomic_store_n(&cupti.leaving, false, __ATOMIC_RELAXED);
 }
 
 void mtprof_cupti_set_options(uint32_t options)

@@ -247,6 +247,62 @@ TEST(destroyed_nodes_are_forgotten_with_the_next_recording)
     tv_free(v);
 }
 
+/* CG2: the table grows while records of destroyed nodes are still to be read. */
+TEST(destroyed_nodes_stay_while_the_table_grows)
+{
+    enum {
+        GRAPHS = 30,
+        NODES = 100
+    };
+    attach();
+    mtprof_session *s = tv_start(WANTS);
+    for (uint64_t g = 1; g <= GRAPHS; g++) {
+        begin_capture();
+        for (uint64_t i = 1; i <= NODES; i++) {
+            capture(&add_site, "net", g * NODES + i);
+        }
+        end_capture();
+        replay("node", g * NODES + 1);
+        for (uint64_t i = 1; i <= NODES; i++) {
+            fake->node(CP_RESOURCE_NODE_DESTROY_STARTING, g * NODES + i, 0);
+        }
+    }
+    mtprof_health h = {.struct_size = sizeof h};
+    tv_free(tv_finish(s, &h));
+    CHECK_EQ_U64(get_info().replayed, GRAPHS);
+    CHECK_EQ_U64(get_info().replayed_unknown, 0);
+    CHECK_EQ_U64(h.texts_cut, 0);
+}
+
+/* CG2: without room the destroyed ones go first. */
+TEST(destroyed_nodes_make_room)
+{
+    enum {
+        MANY = 1 << 20
+    };
+    attach();
+    mtprof_session *s = tv_start(WANTS);
+    begin_capture();
+    capture(&add_site, "net", 1);
+    for (uint64_t i = 2; i <= MANY; i++) {
+        fake->node(CP_RESOURCE_NODE_CLONED, i, 1);
+    }
+    for (uint64_t i = 3; i <= MANY; i++) {
+        fake->node(CP_RESOURCE_NODE_DESTROY_STARTING, i, 0);
+    }
+    fake->node(CP_RESOURCE_NODE_CLONED, MANY + 1, 1);
+    end_capture();
+    replay("kept", 2);
+    replay("given up", 3);
+    replay("new", MANY + 1);
+    trace_view *v = tv_finish(s, NULL);
+    check_captured(v, "kept", "aten::add", "net");
+    check_captured(v, "given up", NULL, NULL);
+    check_captured(v, "new", "aten::add", "net");
+    CHECK_EQ_U64(get_info().nodes_lost, 0);
+    tv_free(v);
+}
+
 TEST(many_nodes_and_what_is_beyond_the_bound)
 {
     enum {
