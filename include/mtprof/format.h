@@ -84,6 +84,8 @@ enum mtprof_record_kind {
     MTPROF_REC_STEP = 0x43,
     MTPROF_REC_TRACE_META = 0x44,
     MTPROF_REC_WARNING = 0x45,
+    MTPROF_REC_LIMIT = 0x46,
+    MTPROF_REC_UNRECORDED = 0x47,
 
     MTPROF_REC_END = 0x80,
     MTPROF_REC_INPUTS = 0x81,
@@ -190,7 +192,26 @@ enum mtprof_health_index {
     MTPROF_HEALTH_CLOCK_BACK = 26,
     MTPROF_HEALTH_WRITTEN_BEHIND = 27, /**< enum mtprof_file_trouble */
     MTPROF_HEALTH_CHUNKS = 28,         /**< of a closed file */
-    MTPROF_HEALTH_STACKS_MISSED = 29
+    MTPROF_HEALTH_STACKS_MISSED = 29,
+    MTPROF_HEALTH_UNRECORDED = 30 /**< by the limit of the overhead; in part an estimate */
+};
+
+/** What a recording with a limit of its overhead (session.h) leaves out; each level more. */
+enum mtprof_limit_level {
+    MTPROF_LIMIT_NONE = 0,           /**< nothing */
+    MTPROF_LIMIT_PAYLOADS = 1,       /**< payloads of events: inputs, stacks, memory … */
+    MTPROF_LIMIT_OPS_SAMPLED = 2,    /**< of ops that come often, most */
+    MTPROF_LIMIT_OPS_OFF = 3,        /**< ops and runtime calls */
+    MTPROF_LIMIT_SCOPES_SAMPLED = 4, /**< marks, and of scopes that come often, most */
+    MTPROF_LIMIT_STRETCHES = 5 /**< everything but steps, except for short stretches of time */
+};
+#define MTPROF_LIMIT_LEVELS 6
+
+/** What an UNRECORDED counts: its aux. */
+enum mtprof_unrecorded {
+    MTPROF_UNRECORDED_SAMPLED = 0,  /**< events of a name, exactly */
+    MTPROF_UNRECORDED_ESTIMATE = 1, /**< events that nobody counted, by their rate before */
+    MTPROF_UNRECORDED_PAYLOADS = 2  /**< events that are there without their payloads */
 };
 
 /** What the file system of a trace refused. */

@@ -38,6 +38,15 @@ typedef struct mtprof_health {
     uint64_t problems;       /**< damaged places: bad checksums, holes, cuts */
     uint64_t problem_bytes;  /**< bytes in them, as far as known: what is missing has no size */
     uint64_t problem_offset; /**< offset of the first, where there is one */
+    /* of a recording with a limit of its overhead (session.h: overhead_ppm); 0 without */
+    uint32_t limit_ppm;            /**< the limit */
+    uint32_t limit_level;          /**< the most that was left out, enum mtprof_limit_level */
+    uint64_t limit_changes;        /**< how often the level changed */
+    uint64_t unrecorded;           /**< events that the limit left out; not part of `lost` */
+    uint64_t unrecorded_estimated; /**< of them, those that nobody counted: by their rate before */
+    uint64_t without_payload;      /**< events recorded without the payloads that were wanted */
+    uint64_t own_cost_ns;          /**< what recording took, by its own account */
+    uint64_t own_cost_of_ns;       /**< of so much processor time of the process */
 } mtprof_health;
 
 /** "memory", "disk" … for a cause; "unknown" for others. Constant text. */

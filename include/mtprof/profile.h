@@ -104,7 +104,7 @@ typedef struct mtprof_profile_config {
     void *user;
     uint64_t device_wait_ns; /**< see mtprof_config */
     uint32_t path_shared;    /**< see mtprof_config */
-    uint32_t reserved;
+    uint32_t overhead_ppm;   /**< see mtprof_config */
 } mtprof_profile_config;
 
 /**

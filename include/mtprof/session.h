@@ -41,6 +41,9 @@ typedef struct mtprof_session mtprof_session;
     (MTPROF_WANT_OPS | MTPROF_WANT_SCOPES | MTPROF_WANT_RUNTIME | MTPROF_WANT_MARKS | \
      MTPROF_WANT_DEVICE)
 
+/** A session remembers when its last so many steps began. */
+#define MTPROF_SESSION_STEPS_MAX 4096
+
 /** Set struct_size, leave the rest zero for the defaults. Fields are only ever appended. */
 typedef struct mtprof_config {
     uint32_t struct_size;  /**< sizeof(mtprof_config) as the caller was compiled */
@@ -68,6 +71,20 @@ typedef struct mtprof_config {
      * the missing records are given up with a warning, and counted (health.unmatched). 0: 30
      * seconds. */
     uint64_t device_wait_ns;
+    uint64_t ring_steps; /**< ring mode: discard chunks that ended before the last so many complete
+                              steps (mtprof_session_step) began, even if there is still room; below
+                              MTPROF_SESSION_STEPS_MAX; 0: no bound in steps. With ring_ns too a
+                              chunk is discarded when both bounds allow it. The byte budget holds in
+                              any case */
+    /** The most that recording may take, in millionths of the process's processor time (10000 is
+     * 1 %); 0: no limit. The recorder measures what it costs and leaves out what does not fit:
+     * payloads first, then of ops that come often most, then all ops, then of scopes that come
+     * often most, and at last everything but steps for most of the time (enum mtprof_limit_level).
+     * It records more again when there is room. Every change is in the trace, and so is what was
+     * left out, by name (docs/format.md, LIMIT and UNRECORDED; health.h). A process that computes
+     * for less than a tenth of the time counts as if it did so for a tenth. At most 1000000. */
+    uint32_t overhead_ppm;
+    uint32_t reserved;
 } mtprof_config;
 
 /**
@@ -160,6 +177,51 @@ MTPROF_API mtprof_status mtprof_session_save_with(mtprof_session *session, const
                                                   int (*progress)(void *user, const char *what,
                                                                   uint64_t done, uint64_t total),
                                                   void *user);
+
+/** What part of a recording a dump has. Bounds of 0 do not apply; of several the narrowest does. */
+typedef struct mtprof_dump_options {
+    uint32_t struct_size;
+    uint32_t last_steps; /**< the last so many complete steps, and what came after; a session that
+                              had fewer is dumped from its start. Below MTPROF_SESSION_STEPS_MAX */
+    uint64_t last_ns;    /**< the last so many nanoseconds */
+    uint64_t last_bytes; /**< the newest full chunks of at most so many bytes; those that are still
+                              being filled, and definitions, come on top */
+    const char *reason;  /**< metadata "dump_reason"; NULL: none. Borrowed for the call */
+    const char *trigger; /**< likewise "dump_trigger" */
+    const char *stacks;  /**< likewise "dump_stacks", at most 16 MiB */
+} mtprof_dump_options;
+
+/** What a dump has. Times are CLOCK_MONOTONIC. */
+typedef struct mtprof_dump_info {
+    uint32_t struct_size;
+    uint32_t reserved;
+    int64_t from_ns;        /**< every event that began from here on … */
+    int64_t to_ns;          /**< … up to here is in the dump, as far as the recorder had it */
+    uint64_t bytes, chunks; /**< of the file */
+    uint64_t chunks_missed; /**< chunks that were to be part of it, but the ring reused them before
+                                 they were copied: the window begins after them */
+    uint64_t took_ns;
+} mtprof_dump_info;
+
+/**
+ * Writes the last part of a session as a complete trace of its own, while it goes on recording;
+ * writers do not wait. A stopped session is dumped as well. The file is written under another name
+ * and renamed: whatever happens, the path has its old file or the complete new one.
+ *
+ * The dump has whole chunks, so it may begin before the window. Of threads that record nothing it
+ * has the last chunk, however old: what they were in is part of the picture. Scopes that are open
+ * end at the dump. It counts what it leaves out as discarded by a ring (health.evicted). Metadata:
+ * that of the session; "dump_reason"; "dump_window", JSON with "from_ns", "to_ns",
+ * "chunks_missed".
+ *
+ * options NULL: everything that there is. info may be NULL.
+ *
+ * Fails with EINVAL (the message names the field), ESTATE (in a forked child), EBUSY (another
+ * thread is starting or stopping the session), EIO, ENOSPC, ENOMEM: then there is no new file.
+ */
+MTPROF_API mtprof_status mtprof_session_dump(mtprof_session *session, const char *path,
+                                             const mtprof_dump_options *options,
+                                             mtprof_dump_info *info);
 
 /**
  * Finishes the file (checksums, size) and frees the session; stops it first where needed. NULL is

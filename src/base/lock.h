@@ -21,6 +21,7 @@
 enum mtb_lock_rank {
     MTB_RANK_COLLECT_SESSION = 1, /* libmtprof_itt, libmtprof_nvtx: a session of their own */
     MTB_RANK_CONTROL,             /* which session is active, its windows */
+    MTB_RANK_LIMIT,               /* what a recording with a limit of its overhead leaves out */
     MTB_RANK_LOADER,              /* asking the dynamic loader what is loaded */
     MTB_RANK_SOURCES,             /* the list of sources */
     MTB_RANK_SOURCE,              /* one source's stream */

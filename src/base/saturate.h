@@ -34,6 +34,11 @@ MT_INLINE int64_t mtb_sub_sat(int64_t a, int64_t b)
 }
 
 /* Less than 0, 0 or more than 0, for qsort(): which of two numbers of one type comes first. */
+MT_INLINE uint64_t mtb_add_counts(uint64_t a, uint64_t b)
+{
+    return a + b < a ? UINT64_MAX : a + b;
+}
+
 #define mtb_order(a, b) (((a) > (b)) - ((a) < (b)))
 
 #endif /* BASE_SATURATE_H */

@@ -213,3 +213,36 @@ void mtb_write_json(mtb_writer *writer, const char *bytes, size_t length)
     mtb_write_json_inner(writer, bytes, length);
     mtb_write_literal(writer, "\"");
 }
+
+/* ---- HTML ------------------------------------------------------------------------------------ */
+
+static const char *entity(char c)
+{
+    switch (c) {
+    case '<': return "&lt;";
+    case '>': return "&gt;";
+    case '&': return "&amp;";
+    case '"': return "&quot;";
+    case '\'': return "&#39;";
+    default: return NULL;
+    }
+}
+
+void mtb_write_html(mtb_writer *writer, const char *bytes, size_t length)
+{
+    unsigned bad = 0;
+    for (size_t at = 0; at < length;) {
+        unsigned n = mtb_utf8_length(bytes + at, length - at, &bad);
+        const char *named = entity(bytes[at]);
+        if (n == 0 || bytes[at] == '\0') {
+            n = n == 0 ? bad : 1;
+            writer->replaced += n;
+            mtb_write_literal(writer, "\xEF\xBF\xBD");
+        } else if (named != NULL) {
+            mtb_write_text(writer, named);
+        } else {
+            mtb_write(writer, bytes + at, n);
+        }
+        at += n;
+    }
+}

@@ -204,6 +204,10 @@ void mtb_write_json(mtb_writer *writer, const char *bytes, size_t length);
 /* The same without the quotes. */
 void mtb_write_json_inner(mtb_writer *writer, const char *bytes, size_t length);
 
+/* Bytes as text between tags or in an attribute of HTML: nothing in them is taken for markup. Bytes
+ * that are not UTF-8, and zeros, become U+FFFD and are counted. */
+void mtb_write_html(mtb_writer *writer, const char *bytes, size_t length);
+
 /* Another member of a JSON object, `,"key":value`. The key is a literal that needs no escapes. */
 #define mtb_write_member(writer, key) mtb_write_literal((writer), ",\"" key "\":")
 #define mtb_write_member_u64(writer, key, value) \

@@ -344,7 +344,7 @@ class RecordLengths(unittest.TestCase):
     def test_too_short_for_the_kind(self):
         shortest = {EVENTS: {1: 1, 2: 3, 3: 2, 4: 1, 5: 2, 6: 2, 7: 2, 8: 3, 9: 1, 10: 1, 11: 1, 12: 1, 13: 1, 14: 1,
                              15: 1, 20: 1}, SRC: {0x30: 6, 0x31: 2, 13: 1, 5: 2, 4: 1, 14: 1},
-                    CTRL: {0x40: 3, 0x41: 3, 0x42: 1, 0x43: 2, 0x44: 1, 0x45: 2},
+                    CTRL: {0x40: 3, 0x41: 3, 0x42: 1, 0x43: 2, 0x44: 1, 0x45: 2, 0x46: 4, 0x47: 3},
                     DEFS: {0x20: 1, 0x21: 0, 0x22: 3, 0x23: 1, 0x24: 3, 0x25: 1, 0x26: 4}}
         for stream, kinds in shortest.items():
             for kind, count in kinds.items():
@@ -398,7 +398,8 @@ class Times(unittest.TestCase):
         self.assertEqual([r.ticks for r in b.trace().records((3, 0))], [100, 90])
 
     def test_kinds_with_full_ticks(self):
-        for stream, kinds in ((EVENTS, (1, 2, 3, 4, 5, 6, 7, 9, 10, 11)), (CTRL, (0x40, 0x41, 0x42, 0x43, 0x45))):
+        for stream, kinds in ((EVENTS, (1, 2, 3, 4, 5, 6, 7, 9, 10, 11)),
+                              (CTRL, (0x40, 0x41, 0x42, 0x43, 0x45, 0x47))):
             for kind in kinds:
                 _, records = one_stream(rec(kind, 50, 0, 0) + rec(0x7F), stream, 0, base=10)
                 self.assertEqual([r.ticks for r in records], [50, 50], kind)

@@ -6,6 +6,8 @@
  */
 #include "base/compiler.h"
 
+#include <mtprof/compare.h>
+#include <mtprof/live.h>
 #include <mtprof/model.h>
 #include <mtprof/op.h>
 #include <mtprof/reader.h>
@@ -25,12 +27,19 @@ static_assert(sizeof(mtprof_thread_info) == 40, "frozen");
 static_assert(sizeof(mtprof_epoch_info) == 56, "frozen");
 static_assert(sizeof(mtprof_module_info) == 40, "frozen");
 static_assert(sizeof(mtprof_problem) == 16, "frozen");
+static_assert(sizeof(mtprof_limit_info) == 40, "frozen");
+static_assert(sizeof(mtprof_unrecorded_info) == 24, "frozen");
 
 /* model.h */
 static_assert(sizeof(mtprof_column) == 24, "frozen");
 static_assert(sizeof(mtprof_track) == 64, "frozen");
 static_assert(sizeof(mtprof_device) == 24, "frozen");
 static_assert(sizeof(mtprof_metadatum) == 48, "frozen");
+
+/* compare.h: inside mtprof_compare_row */
+static_assert(sizeof(mtprof_compare_side) == 48, "frozen");
+/* live.h */
+static_assert(sizeof(mtprof_live_row) == 112, "frozen");
 
 /* op.h, source.h */
 static_assert(sizeof(mtprof_value) == 24, "frozen");

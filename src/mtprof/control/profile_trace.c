@@ -68,6 +68,7 @@ int mtprof__session_open(mtprof_profile *profile)
         .user = given->user,
         .spill_directory = profile->spill_directory,
         .device_wait_ns = given->device_wait_ns,
+        .overhead_ppm = given->overhead_ppm,
     };
     mtprof__profile_run *run = mtb_calloc(1, sizeof *run);
     if (run == NULL) {

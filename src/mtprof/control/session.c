@@ -12,6 +12,7 @@
  *         run in those states, without the lock.
  *   SES3  Of a caller's struct no byte past its struct_size is read or written.
  *   SES4  A session belongs to the process that started it; elsewhere only close is allowed.
+ *   SES5  A session that is held is not freed: close waits. Whoever holds it is not its owner.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -83,6 +84,16 @@ static mtprof_status check_config(const mtprof_config *config, mtprof_config *co
                         "session_start: ring_ns is %llu, but policy is %u and not the ring's (%d)",
                         (unsigned long long)copy->ring_ns, copy->policy, MTPROF_POLICY_RING);
     }
+    if (copy->ring_steps != 0 && copy->policy != MTPROF_POLICY_RING) {
+        return mtb_fail(
+            MTPROF_EINVAL,
+            "session_start: ring_steps is %llu, but policy is %u and not the ring's (%d)",
+            (unsigned long long)copy->ring_steps, copy->policy, MTPROF_POLICY_RING);
+    }
+    if (copy->ring_steps >= MTPROF_SESSION_STEPS_MAX) {
+        return mtb_fail(MTPROF_EINVAL, "session_start: ring_steps is %llu, it must be below %d",
+                        (unsigned long long)copy->ring_steps, MTPROF_SESSION_STEPS_MAX);
+    }
     if (copy->path_shared > 1) {
         return mtb_fail(MTPROF_EINVAL, "session_start: path_shared is %u, it must be 0 or 1",
                         copy->path_shared);
@@ -90,6 +101,11 @@ static mtprof_status check_config(const mtprof_config *config, mtprof_config *co
     if (copy->wants >> 15 != 0) {
         return mtb_fail(MTPROF_EINVAL, "session_start: wants is 0x%llx, bits above 14 are unknown",
                         (unsigned long long)copy->wants);
+    }
+    if (copy->overhead_ppm > 1000000) {
+        return mtb_fail(MTPROF_EINVAL,
+                        "session_start: overhead_ppm is %u, more than all of it (1000000)",
+                        copy->overhead_ppm);
     }
     if (copy->wants == 0) {
         copy->wants = MTPROF_WANT_DEFAULT;
@@ -178,7 +194,7 @@ void mtprof__session_open_gate(mtprof_session *s)
     describe_devices(s);
     mtb_lock_acquire(&mtprof__session_lock);
     uint64_t ticks = mtprof__ticks(); /* before any event of the epoch */
-    s->epoch = mtprof__epoch_open((uint32_t)s->wants);
+    s->epoch = mtprof__limiter_open(&s->helper.limiter, s->recording, (uint32_t)s->wants);
     mtb_lock_release(&mtprof__session_lock);
     append_open(s, ticks);
 }
@@ -201,7 +217,7 @@ void mtprof__session_shut_gate(mtprof_session *s, uint32_t how)
 {
     uint64_t before = MTPROF__GET(s->recording->begins); /* settled at each close */
     mtb_lock_acquire(&mtprof__session_lock);
-    s->end_ticks = mtprof__epoch_close(s->recording);
+    s->end_ticks = mtprof__limiter_shut(&s->helper.limiter, s->recording);
     mtb_lock_release(&mtprof__session_lock);
     mtprof__session_append_close(s, how, MTPROF__GET(s->recording->begins) - before);
     describe_devices(s); /* of a source that came late */
@@ -303,6 +319,7 @@ mtprof_status mtprof__session_make_recording(mtprof_session *s, mtprof__recordin
     MT_TRY(mtprof__recording_new(store, &recording));
     s->helper.on_warning = s->config.on_warning;
     s->helper.user = s->config.user;
+    mtprof__limiter_attach(&s->helper.limiter, recording);
     mtprof_status status = mtprof__helper_start(&s->helper, recording);
     if (status == MTPROF_OK && (status = mtprof__store_place(store)) != MTPROF_OK) {
         mtprof__helper_stop(&s->helper);
@@ -358,11 +375,13 @@ mtprof_status mtprof_session_start(const mtprof_config *config, mtprof_session *
     }
     mtprof__clock_prepare();
     s->pair_cost = mtprof__recorder_cost();
+    mtprof__limiter_init(&s->helper.limiter, checked.overhead_ppm, s->pair_cost);
     mtprof_status status = mtprof__session_make_recording(s, &s->recording);
     if (status != MTPROF_OK) {
         mtb_lock_acquire(&mtprof__session_lock);
         active = NULL;
         mtb_lock_release(&mtprof__session_lock);
+        mtprof__limiter_fini(&s->helper.limiter);
         free_session(s);
         return status;
     }
@@ -384,6 +403,32 @@ void mtprof__session_give_up(mtprof_session *session)
     session->state = STOPPED;
     active = active == session ? NULL : active;
     mtb_lock_release(&mtprof__session_lock);
+}
+
+mtprof_session *mtprof__session_hold_active(void)
+{
+    mtb_lock_acquire(&mtprof__session_lock);
+    mtprof_session *session = active != NULL && active->state != STARTING ? active : NULL;
+    if (session != NULL) {
+        session->holds++;
+    }
+    mtb_lock_release(&mtprof__session_lock);
+    return session;
+}
+
+void mtprof__session_let_go(mtprof_session *session)
+{
+    mtb_lock_acquire(&mtprof__session_lock);
+    session->holds--;
+    mtb_lock_release(&mtprof__session_lock);
+}
+
+static bool is_held(mtprof_session *session)
+{
+    mtb_lock_acquire(&mtprof__session_lock);
+    bool held = session->holds != 0;
+    mtb_lock_release(&mtprof__session_lock);
+    return held;
 }
 
 int mtprof__session_active(void)
@@ -446,6 +491,10 @@ mtprof_status mtprof_session_close(mtprof_session *session)
             nanosleep(&rest, NULL);
         }
     }
+    while (is_held(session)) { /* SES5 */
+        struct timespec rest = {0, 100 * 1000};
+        nanosleep(&rest, NULL);
+    }
     mtprof_status status = MTPROF_OK;
     mtprof__store *store = session->recording->store;
     mtprof__store_retain(store);
@@ -457,6 +506,7 @@ mtprof_status mtprof_session_close(mtprof_session *session)
     }
     mtprof__store_release(store);
     mtprof__recording_release(session->recording);
+    mtprof__limiter_fini(&session->helper.limiter);
     free_session(session);
     return status;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A session as its own files see it: session.c (start, stop, close), session_window.c (pausing,
- * windows), session_results.c (metadata, health, bytes, save). session.c lists the invariants
- * SES1 to SES4.
+ * windows), session_results.c (metadata, health, bytes, save), session_dump.c (dumps of what is
+ * still recording). session.c lists the invariants SES1 to SES5.
  */
 #ifndef MTPROF_CONTROL_SESSION_IMPL_H
 #define MTPROF_CONTROL_SESSION_IMPL_H
@@ -42,8 +42,11 @@ struct mtprof_session {
     uint32_t epoch, window, step;
     bool window_open; /* also while paused */
     uint64_t end_ticks;
-    uint32_t pair_cost;     /* 1/256 ticks */
-    session_meta *metadata; /* in order, one per key; guarded by the lock */
+    uint32_t pair_cost;                            /* 1/256 ticks */
+    session_meta *metadata;                        /* in order, one per key; guarded by the lock */
+    uint64_t n_steps;                              /* begun so far; guarded by the lock, as is: */
+    uint64_t step_ticks[MTPROF_SESSION_STEPS_MAX]; /* when the last ones began, circular */
+    uint32_t holds;                                /* SES5; guarded by the lock */
 };
 
 /* Guards the states of all sessions, and which one is active. */
@@ -57,6 +60,10 @@ enum session_state mtprof__session_state_of(mtprof_session *session);
 /* The failure of a call that the state it found does not allow. */
 mtprof_status mtprof__session_refuse(const char *call, const mtprof_session *session,
                                      enum session_state found);
+/* The active session, held: it is not freed before mtprof__session_let_go() (SES5). NULL: none is
+ * active, or it has only begun to start. */
+mtprof_session *mtprof__session_hold_active(void);
+void mtprof__session_let_go(mtprof_session *session);
 /* STOPPED, and no longer the active one. */
 void mtprof__session_give_up(mtprof_session *session);
 
@@ -69,14 +76,23 @@ void mtprof__session_append_close(mtprof_session *s, uint32_t how, uint64_t begi
 mtprof_status mtprof__session_make_recording(mtprof_session *s, mtprof__recording **out);
 /* Detaches the recording from the process: no thread defines in it or attaches to it any more. */
 void mtprof__session_retire_recording(mtprof__recording *recording);
+/* When the step began before which `steps` others have ended; 0: not known. Takes the lock. */
+uint64_t mtprof__session_steps_from(mtprof_session *session, uint64_t steps);
 /* The session's recording, held until mtprof__recording_release(). */
 mtprof__recording *mtprof__session_pin(mtprof_session *session);
 
 /* Keeps the pair, in place of an earlier one with its key, and writes it. */
 mtprof_status mtprof__session_add_meta(mtprof_session *s, const char *key, size_t key_length,
                                        const char *value, size_t value_length, bool is_json);
+/* The record of a pair, for mtb_free(); its window is added later. NULL: no memory. */
+session_meta *mtprof__session_make_meta(const char *key, size_t key_length, const char *value,
+                                        size_t value_length, bool is_json);
 bool mtprof__session_has_meta(mtprof_session *s, const char *key, size_t length);
 /* Exchanges the recording and writes what is kept into the new one. Returns the old one. */
 mtprof__recording *mtprof__session_exchange(mtprof_session *s, mtprof__recording *recording);
+
+/* mtprof_session_dump() into an empty file that is open; checks have been made. */
+mtprof_status mtprof__session_dump_to(mtprof_session *session, int fd, const char *name,
+                                      const mtprof_dump_options *options, mtprof_dump_info *info);
 
 #endif /* MTPROF_CONTROL_SESSION_IMPL_H */

@@ -24,8 +24,8 @@ mtprof__recording *mtprof__session_pin(mtprof_session *session)
     return recording;
 }
 
-static session_meta *make_meta(const char *key, size_t key_length, const char *value,
-                               size_t value_length, bool is_json)
+session_meta *mtprof__session_make_meta(const char *key, size_t key_length, const char *value,
+                                        size_t value_length, bool is_json)
 {
     uint64_t key_words = mtprof__text_words(key_length);
     uint64_t total = 3 + key_words + mtprof__text_words(value_length);
@@ -65,7 +65,7 @@ bool mtprof__session_has_meta(mtprof_session *s, const char *key, size_t length)
 mtprof_status mtprof__session_add_meta(mtprof_session *s, const char *key, size_t key_length,
                                        const char *value, size_t value_length, bool is_json)
 {
-    session_meta *meta = make_meta(key, key_length, value, value_length, is_json);
+    session_meta *meta = mtprof__session_make_meta(key, key_length, value, value_length, is_json);
     if (meta == NULL) {
         return mtb_fail(MTPROF_ENOMEM, "session_metadata: no memory for %zu bytes",
                         key_length + value_length);
@@ -117,8 +117,7 @@ mtprof_status mtprof_session_add_metadata(mtprof_session *session, const char *k
     return mtprof__session_add_meta(session, key, key_length, value, value_length, is_json);
 }
 
-static void fill_health(const mtprof_session *session, mtprof__recording *recording,
-                        mtprof_health *h)
+static void fill_health(mtprof_session *session, mtprof__recording *recording, mtprof_health *h)
 {
     mtprof__store *store = recording->store;
     if (MTPROF__GET(recording->retired) == 0) {
@@ -143,6 +142,7 @@ static void fill_health(const mtprof_session *session, mtprof__recording *record
         (uint64_t)(((unsigned __int128)session->pair_cost * mtprof_tick_period() * 1000) >> 64);
     h->written_behind = store->behind;
     h->unlocked = store->unlocked;
+    mtprof__limiter_health(&session->helper.limiter, h);
 }
 
 mtprof_status mtprof_session_get_health(mtprof_session *session, mtprof_health *health)

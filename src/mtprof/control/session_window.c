@@ -105,6 +105,30 @@ mtprof_status mtprof_session_window_close(mtprof_session *session, bool keep)
     return MTPROF_OK;
 }
 
+uint64_t mtprof__session_steps_from(mtprof_session *session, uint64_t steps)
+{
+    mtb_lock_acquire(&mtprof__session_lock);
+    bool known = steps < session->n_steps && steps < MTPROF_SESSION_STEPS_MAX;
+    uint64_t at = known ? (session->n_steps - 1 - steps) % MTPROF_SESSION_STEPS_MAX : 0;
+    uint64_t ticks = known ? session->step_ticks[at] : 0;
+    mtb_lock_release(&mtprof__session_lock);
+    return ticks;
+}
+
+/* Notes when a step began, and what a ring by steps is to keep from here on. */
+static void note_step(mtprof_session *session, uint64_t ticks)
+{
+    uint64_t keep = session->config.ring_steps;
+    mtb_lock_acquire(&mtprof__session_lock);
+    session->step_ticks[session->n_steps++ % MTPROF_SESSION_STEPS_MAX] = ticks;
+    if (keep != 0 && keep < session->n_steps) {
+        uint64_t from =
+            session->step_ticks[(session->n_steps - 1 - keep) % MTPROF_SESSION_STEPS_MAX];
+        __atomic_store_n(&session->recording->store->steps_from, from, __ATOMIC_RELAXED);
+    }
+    mtb_lock_release(&mtprof__session_lock);
+}
+
 mtprof_status mtprof_session_step(mtprof_session *session, uint64_t step, uint32_t action)
 {
     MT_TRY(check_wants("session_step", session, 0));
@@ -117,6 +141,7 @@ mtprof_status mtprof_session_step(mtprof_session *session, uint64_t step, uint32
     }
     uint64_t ticks = mtprof__ticks();
     uint64_t record[3] = {mtprof__word0(MTPROF_REC_STEP, 3, action, 0), ticks, step};
+    note_step(session, ticks);
     mtprof__recording *recording = mtprof__session_pin(session);
     mtprof__control_append(recording, record, 3, ticks);
     mtprof__recording_release(recording);

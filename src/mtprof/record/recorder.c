@@ -55,9 +55,14 @@ uint32_t mtprof__epoch_open(uint32_t wants)
     last_epoch = last_epoch + 1 != UINT32_MAX ? last_epoch + 1 : 1;
     __atomic_store_n(&mtprof_i_epoch, last_epoch, __ATOMIC_RELAXED);
     /* Publishes mtprof__current and everything it points to. */
-    __atomic_store_n(&mtprof__state, (uint64_t)last_epoch << 32 | wants, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&mtprof_i_gate, wants, __ATOMIC_RELEASE);
+    mtprof__epoch_adjust(wants);
     return last_epoch;
+}
+
+void mtprof__epoch_adjust(uint32_t wants)
+{
+    __atomic_store_n(&mtprof__state, (uint64_t)last_epoch << 32 | wants, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&mtprof_i_gate, wants & MTPROF__WANTS, __ATOMIC_RELEASE);
 }
 
 void mtprof__rest(int turns)
@@ -135,7 +140,7 @@ void mtprof__recorder_detach(mtprof__recording *recording)
         MTPROF__SET(w->serial, 0);
         w->recording = NULL;
         MTPROF__SET(w->state, MTPROF__DETACHED);
-        w->begin_state = MTPROF__DETACHED;
+        MTPROF__SET(w->begin_state, MTPROF__DETACHED);
         w->epoch = 0;
         w->chunk = NULL;
         w->cursor = w->limit = w->end_of_chunk = NULL;

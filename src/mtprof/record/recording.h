@@ -209,8 +209,11 @@ void mtprof__recorder_prepare(void);
 void mtprof__recorder_barrier(void);
 /* Waits a little for another thread, longer once it has taken many turns. */
 void mtprof__rest(int turns);
-/* Opens an epoch: from here on threads record what `wants` says. Returns its number. */
+/* Opens an epoch: from here on threads record what the wants and bits (writer.h) say. Returns its
+ * number. */
 uint32_t mtprof__epoch_open(uint32_t wants);
+/* Exchanges wants and bits of the epoch that is open. Threads follow at their next event. */
+void mtprof__epoch_adjust(uint32_t wants);
 /* Shuts the gate and waits for the writers to come to rest. Returns the closing tick. */
 uint64_t mtprof__epoch_close(mtprof__recording *recording);
 /* Detaches every writer from the recording; the gate is shut. */
@@ -225,5 +228,7 @@ void mtprof__recorder_after_fork_child(void);
 
 /* Own cost of a begin+end pair in 1/256 ticks (scope.c). */
 uint32_t mtprof__recorder_cost(void);
+/* The same of a begin that sampling leaves out. */
+uint32_t mtprof__recorder_skip_cost(void);
 
 #endif /* MTPROF_RECORD_RECORDING_H */

@@ -7,8 +7,9 @@
  *               the op with its answer, on the fast path (w->state) ◄─────┘
  *
  * Invariants
- *   AL1  The language changes only while there is no recording: what it wants is constant for an
- *        epoch, and writers learn of it when they are attached (mtprof__reserve).
+ *   AL1  The language changes only while there is no recording: what it can answer is constant for
+ *        an epoch. Whether it is wanted may change in it; writers learn of both when they see
+ *        another state (mtprof__reserve).
  *   AL2  It is asked with the writer's `asking` set and `busy` clear, so that it may use the
  *        recorder itself. A begin that finds either set on its own thread does not ask: it comes
  *        from a signal handler, or from a scope that the language must not begin.
@@ -26,7 +27,7 @@
 
 #include <string.h>
 
-uint32_t mtprof__language_wants;
+uint32_t mtprof__language_wants = MTPROF__SAMPLING;
 mtb_lock mtprof__language_lock = MTB_LOCK_INIT(MTB_RANK_LANGUAGE);
 
 static mtprof_language places[2];     /* AL4; written under the language's lock */
@@ -35,7 +36,7 @@ static const mtprof_language *spoken; /* atomic: one of them, or none */
 
 uint32_t mtprof__ask(mtprof__writer *w, uint64_t state, uint32_t flags, mtprof_op *op)
 {
-    uint32_t wants = mtprof__language_asks(state);
+    uint32_t wants = mtprof__language_asks(state) & ~(uint32_t)MTPROF__SAMPLING;
     uint32_t kind = flags & MTPROF_KIND_MASK;
     bool waits = (flags & MTPROF_BEGIN_MAY_WAIT) != 0;
     if (kind == MTPROF_KIND_FUNCTION) {
@@ -57,6 +58,7 @@ uint32_t mtprof__ask(mtprof__writer *w, uint64_t state, uint32_t flags, mtprof_o
             __atomic_store_n(&w->asking, 1, __ATOMIC_RELAXED);
             MT_COMPILER_BARRIER(); /* AL3 */
         }
+        uint64_t before = (state & MTPROF__LIMITED) != 0 ? mtprof__ticks() : 0;
         const mtprof_language *l =
             __atomic_load_n(&spoken, MT_TSAN ? __ATOMIC_SEQ_CST : __ATOMIC_ACQUIRE);
         if (l != NULL && (wants & MTPROF_WANT_STACKS) != 0 && l->stack != NULL) {
@@ -71,6 +73,9 @@ uint32_t mtprof__ask(mtprof__writer *w, uint64_t state, uint32_t flags, mtprof_o
             op->fields |= op->module != 0 ? MTPROF_OP_MODULE : 0;
         }
         __atomic_store_n(&w->asking, 0, __ATOMIC_RELEASE);
+        if (before != 0) {
+            MTPROF__SET(w->asked_ticks, w->asked_ticks + (mtprof__ticks() - before));
+        }
     }
     if ((wants & MTPROF_WANT_STACKS) != 0 && op->stack == 0) {
         mtprof__count(MTPROF_HEALTH_STACKS_MISSED, 1);
@@ -113,7 +118,7 @@ mtprof_status mtprof_set_language(const mtprof_language *language)
         place ^= 1;
         __atomic_store_n(&spoken, language != NULL ? next : NULL, __ATOMIC_SEQ_CST);
         MTPROF__SET(mtprof__language_wants,
-                    (next->stack != NULL ? MTPROF_WANT_STACKS : 0u) |
+                    MTPROF__SAMPLING | (next->stack != NULL ? MTPROF_WANT_STACKS : 0u) |
                         (next->module_path != NULL ? MTPROF_WANT_MODULES : 0u)); /* AL1 */
     }
     mtb_lock_release(&mtprof__names_lock);

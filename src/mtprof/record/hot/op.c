@@ -8,6 +8,7 @@
 #include "mtprof/record/define/ask_language.h"
 #include "mtprof/record/hot/batch.h"
 #include "mtprof/record/hot/inputs_cache.h"
+#include "mtprof/record/hot/sample.h"
 
 /* BEGIN, or BEGIN_X where a parent is named. */
 static void batch_begin(mtprof__batch *b, uint32_t flags, uint32_t name, bool has_parent,
@@ -194,11 +195,12 @@ static void batch_encoded(mtprof__writer *w, mtprof__batch *b, uint32_t site, co
     }
 }
 
-static void batch_inputs(mtprof__writer *w, mtprof__batch *b, uint32_t site, const mtprof_op *op)
+static void batch_inputs(mtprof__writer *w, uint32_t wants, mtprof__batch *b, uint32_t site,
+                         const mtprof_op *op)
 {
     uint64_t words[MTPROF__RECORD_MAX], scalars[MTPROF__RECORD_MAX];
     uint32_t n_words, n_scalars;
-    bool strides = (w->wants & MTPROF_WANT_STRIDES) != 0;
+    bool strides = (wants & MTPROF_WANT_STRIDES) != 0;
     if (MT_LIKELY(mtprof__encode_inputs(op->inputs, op->n_inputs, strides, MTPROF__RECORD_MAX - 1,
                                         words, &n_words, scalars, &n_scalars))) {
         batch_encoded(w, b, site, words, n_words, scalars, n_scalars);
@@ -216,10 +218,9 @@ static void batch_inputs(mtprof__writer *w, mtprof__batch *b, uint32_t site, con
     mtb_pages_give(large, 2 * MTPROF__INPUTS_MAX * sizeof *large);
 }
 
-static void batch_op(mtprof__writer *w, mtprof__batch *b, uint32_t site, const mtprof_op *op,
-                     uintptr_t frame)
+static void batch_op(mtprof__writer *w, uint32_t wants, mtprof__batch *b, uint32_t site,
+                     const mtprof_op *op, uintptr_t frame)
 {
-    uint32_t wants = w->wants;
     if ((wants & MTPROF_WANT_INPUTS) != 0 && op->known.id != 0) {
         if (op->known.epoch == w->epoch) {
             batch_known(b, op->known.id, op->scalars, op->n_scalars);
@@ -228,7 +229,7 @@ static void batch_op(mtprof__writer *w, mtprof__batch *b, uint32_t site, const m
         }
     } else if ((wants & MTPROF_WANT_INPUTS) != 0 && op->n_inputs != 0) {
         if (op->inputs != NULL) {
-            batch_inputs(w, b, site, op);
+            batch_inputs(w, wants, b, site, op);
         } else {
             b->cut = true;
         }
@@ -376,7 +377,7 @@ static mtprof_token store_op(mtprof__writer *w, uint64_t state, uint32_t flags, 
     mtprof__batch b;
     batch_begin(&b, flags, id, (op->fields & MTPROF_OP_PARENT) != 0, op->parent, state);
     uint32_t bare = b.count;
-    batch_op(w, &b, id, op, frame);
+    batch_op(w, (uint32_t)state, &b, id, op, frame);
     b.words[0] |= (uint64_t)(b.count > bare ? MTPROF_FLAG_PAYLOAD : 0) << 16;
     mtprof_token token = mtprof__batch_store(w, &b, true);
     if (MT_UNLIKELY(b.n_tensors > 0 && token != 0)) {
@@ -413,6 +414,9 @@ mtprof_token mtprof_op_begin_named(const char *name, size_t length, uint32_t beg
     uint32_t epoch = 0;
     pad_op(op, &own);
     if (mtprof__language_asks(state) != 0) {
+        if (!mtprof__sample_keeps_name(state, begin_flags, name, length)) {
+            return 0;
+        }
         mtprof__writer *mine = mtprof__writer_mine(1);
         epoch = mine != NULL ? mtprof__ask(mine, state, begin_flags, &own) : 0;
     }
@@ -462,6 +466,19 @@ mtprof_token mtprof__begin_asked(mtprof_site *site, const mtprof_op *op, uintptr
     return op_slow(site, &own, epoch, frame);
 }
 
+/* An op that sampling may leave out, or that the language is asked about. */
+static MT_COLD mtprof_token op_asked(mtprof_site *site, const mtprof_op *op, uintptr_t frame)
+{
+    uint64_t state = mtprof__load_state();
+    mtprof__writer *w = mtprof__mine;
+    uint32_t wants = MTPROF__GET(site->wants);
+    if ((state & MTPROF__SAMPLING) != 0 && w != NULL && wants != 0 &&
+        ((state & wants) == 0 || !mtprof__sample_keeps_site(w, state, site))) {
+        return 0;
+    }
+    return mtprof__begin_asked(site, op, frame);
+}
+
 mtprof_token mtprof_i_op_begin(mtprof_site *site, const mtprof_op *op)
 {
     if (op == NULL) {
@@ -479,7 +496,7 @@ mtprof_token mtprof_i_op_begin(mtprof_site *site, const mtprof_op *op)
         }
     }
     uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
-    return mtprof__language_asks(mtprof__load_state()) != 0 ? mtprof__begin_asked(site, op, frame)
+    return mtprof__language_asks(mtprof__load_state()) != 0 ? op_asked(site, op, frame)
                                                             : op_slow(site, op, 0, frame);
 }
 
@@ -548,7 +565,7 @@ mtprof_inputs mtprof_know_inputs(const mtprof_value *inputs, uint32_t count)
     if (w == NULL) {
         return known;
     }
-    bool strides = (w->wants & MTPROF_WANT_STRIDES) != 0;
+    bool strides = (state & MTPROF_WANT_STRIDES) != 0;
     if (mtprof__encode_inputs(inputs, count, strides, MTPROF__RECORD_MAX, words, &n_words, scalars,
                               &n_scalars)) {
         known.id = mtprof__inputs_id(w, 0, words, n_words);

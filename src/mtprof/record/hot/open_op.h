@@ -6,6 +6,9 @@
  *   OO1  A walk goes on where the last one ended, so a call costs what was recorded since.
  *   OO2  A walk goes on in the next chunk if it was asked in the one before. Otherwise it begins
  *        with the chunk, and what was begun before that is not known.
+ *   OO3  An op of the backward pass has the module of its forward op, which another thread may have
+ *        run: the same recording, thread and sequence number. Modules of the latest forward ops
+ *        that walks have met are kept for that.
  */
 #ifndef MTPROF_RECORD_HOT_OPEN_OP_H
 #define MTPROF_RECORD_HOT_OPEN_OP_H

@@ -4,6 +4,7 @@
  */
 #include "mtprof/record/define/ask_language.h"
 #include "mtprof/record/hot/batch.h"
+#include "mtprof/record/hot/sample.h"
 
 mtprof_token mtprof__batch_store(mtprof__writer *w, mtprof__batch *b, bool is_begin)
 {
@@ -78,17 +79,41 @@ static void batch_named(mtprof__writer *w, mtprof__batch *b, uint32_t kind, uint
     }
 }
 
-/* What the language says of a scope that begins now; 0: nothing. */
-static uint32_t language_stack(uint32_t begin_flags, uint32_t *epoch)
+bool mtprof__sample_keeps_name(uint64_t state, uint32_t begin_flags, const char *name,
+                               size_t length)
 {
-    uint64_t state = mtprof__load_state();
-    mtprof__writer *w = mtprof__language_asks(state) != 0 ? mtprof__writer_mine(0) : NULL;
-    if (MT_LIKELY(w == NULL)) {
-        return 0;
+    uint64_t now;
+    mtprof__writer *w = (state & MTPROF__SAMPLING) != 0 ? mtprof__enter_attached(&now, 0) : NULL;
+    if (w == NULL) {
+        return true;
     }
+    uint32_t id = mtprof__dynamic_name(w, name, length);
+    bool keeps = mtprof__sample_keeps(w, state, mtprof__begin_flags(begin_flags), id);
+    mtprof__leave(w);
+    return keeps;
+}
+
+/* A step is recorded even where the limit of the overhead has shut the gate. */
+static MT_COLD bool is_wanted_step(uint32_t begin_flags)
+{
+    return (begin_flags & MTPROF_KIND_MASK) == MTPROF_KIND_STEP &&
+           (mtprof__load_state() & MTPROF__STEPS_ONLY) != 0;
+}
+
+/* What the language says of a scope that begins now. False: the scope is not recorded. */
+static MT_COLD bool ask_first(uint64_t state, uint32_t begin_flags, const char *name, size_t length,
+                              uint32_t *stack, uint32_t *epoch)
+{
     mtprof_op asked = {.fields = MTPROF_OP_MODULE}; /* there is no place for one */
-    *epoch = mtprof__ask(w, state, begin_flags, &asked);
-    return asked.stack;
+    if (!mtprof__sample_keeps_name(state, begin_flags, name, length)) {
+        return false;
+    }
+    mtprof__writer *w = mtprof__writer_mine(0);
+    if (w != NULL) {
+        *epoch = mtprof__ask(w, state, begin_flags, &asked);
+        *stack = asked.stack;
+    }
+    return true;
 }
 
 static void batch_stack(mtprof__batch *b, uint32_t stack)
@@ -105,11 +130,16 @@ static void batch_stack(mtprof__batch *b, uint32_t stack)
 mtprof_token mtprof_begin_named(const char *name, size_t length, uint32_t begin_flags)
 {
     uint64_t state;
-    if (!mtprof_wants(mtprof__wants_of(begin_flags)) || name == NULL) {
+    if (name == NULL ||
+        (!mtprof_wants(mtprof__wants_of(begin_flags)) && !is_wanted_step(begin_flags))) {
         return 0;
     }
-    uint32_t epoch = 0;
-    uint32_t stack = language_stack(begin_flags, &epoch);
+    uint32_t stack = 0, epoch = 0;
+    state = mtprof__load_state();
+    if (MT_UNLIKELY(mtprof__language_asks(state) != 0) &&
+        !ask_first(state, begin_flags, name, length, &stack, &epoch)) {
+        return 0;
+    }
     mtprof__writer *w = mtprof__enter_attached(&state, 1);
     if (w == NULL) {
         return 0;

@@ -6,6 +6,7 @@
  * The clock is read last in a begin and first in an end, so that our own work is not measured.
  */
 #include "mtprof/record/define/ask_language.h"
+#include "mtprof/record/hot/sample.h"
 
 #include <string.h>
 
@@ -40,13 +41,30 @@ static mtprof_token nested_begin(mtprof__writer *w, uint32_t flags, uint32_t nam
     return key | (uint64_t)mtprof__epoch_byte(epoch) << 56;
 }
 
+/* Not wanted, or left out by sampling. A site that has never recorded is not. */
+static bool is_skipped(mtprof__writer *w, uint64_t state, const mtprof_site *site)
+{
+    uint64_t word = mtprof__site_word(site);
+    if ((state & MTPROF__SAMPLING) == 0 || word == 0) {
+        return false;
+    }
+    return (state & MTPROF__GET(site->wants)) == 0 ||
+           !mtprof__sample_keeps(w, state, (uint16_t)(word >> 16), (uint32_t)(word >> 32));
+}
+
 static MT_COLD mtprof_token begin_slow(mtprof__writer *w, mtprof_site *site)
 {
     uint64_t state = mtprof__load_state();
     mtprof_token token = 0;
     if (mtprof__language_asks(state) != 0) {
-        mtprof__leave(w);
-        return mtprof__begin_asked(site, NULL, 0);
+        if (is_skipped(w, state, site)) {
+            mtprof__leave(w);
+            return 0;
+        }
+        if ((mtprof__language_asks(state) & ~(uint32_t)MTPROF__SAMPLING) != 0) {
+            mtprof__leave(w);
+            return mtprof__begin_asked(site, NULL, 0);
+        }
     }
     if (state != 0 && mtprof__site_register(site) && (state & MTPROF__GET(site->wants)) != 0) {
         uint64_t *at = mtprof__reserve(w, 2, 1, false);
@@ -290,6 +308,40 @@ uint32_t mtprof__recorder_cost(void)
         best = taken < best ? taken : best;
     }
     return (uint32_t)(best * 256 / COST_PAIRS);
+}
+
+/* A begin that sampling leaves out, likewise. */
+uint32_t mtprof__recorder_skip_cost(void)
+{
+    enum {
+        SKIPS = 256
+    };
+    static struct mtprof__samples samples; /* one session starts at a time */
+    static mtprof_site site = MTPROF_SITE_INIT("calibration", MTPROF_KIND_SCOPE);
+    site.word = mtprof__word0(MTPROF_REC_BEGIN, 2, 0, 1);
+    site.wants = MTPROF_WANT_SCOPES;
+    volatile uint64_t state = (uint64_t)1 << 32 | MTPROF_WANT_SCOPES | MTPROF__SAMPLE_SCOPES;
+    uint64_t best = UINT64_MAX;
+    mtprof__writer w;
+    memset(&w, 0, sizeof w);
+    w.begin_state = MTPROF__DETACHED;
+    w.epoch = 1;
+    w.thread = 1;
+    w.samples = &samples;
+    for (int round = 0; round < COST_ROUNDS; round++) {
+        mtprof__sample *s = &samples.at[1];
+        *s = (mtprof__sample){.name = 1, .clock = MTPROF__GET(mtprof__sample_clock), .left = SKIPS};
+        uint64_t before = mtprof__ticks();
+        for (int i = 0; i < SKIPS; i++) {
+            mtprof_token token = 0;
+            (void)(mtprof__enter_fast(&w) && !begin_fast(&w, state, &site, &token) &&
+                   is_skipped(&w, state, &site));
+            mtprof__leave(&w);
+        }
+        uint64_t taken = mtprof__ticks() - before;
+        best = taken < best ? taken : best;
+    }
+    return (uint32_t)(best * 256 / SKIPS);
 }
 
 /* ---- marks: instants, counters, flows ---- */

@@ -157,7 +157,6 @@ static bool attach(mtprof__writer *w, uint64_t state, uint32_t *cause)
         }
         w->known_as = w->thread;
     }
-    w->wants = (uint32_t)state;
     uint64_t slot = mtprof__slot_bits(w->slot);
     MTPROF__SET(w->next_token, (uint64_t)mtprof__epoch_byte(epoch) << 56 | slot |
                                    (w->next_token & MTPROF__ORDINAL_MASK));
@@ -270,7 +269,7 @@ uint64_t *mtprof__reserve(mtprof__writer *w, uint32_t words, uint32_t events, bo
     }
     uint64_t seen = MTPROF__GET(mtprof__odd) == 0 ? state : MTPROF__DETACHED; /* WR5 */
     MTPROF__SET(w->state, seen);
-    w->begin_state = mtprof__language_asks(state) == 0 ? seen : MTPROF__DETACHED;
+    MTPROF__SET(w->begin_state, mtprof__language_asks(state) == 0 ? seen : MTPROF__DETACHED);
     if (w->side_used > 0) {
         mtprof__writer_drain(w);
     }

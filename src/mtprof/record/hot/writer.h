@@ -51,6 +51,7 @@ struct mtprof__inputs_cache;
 struct mtprof__names_cache;
 struct mtprof__stack_cache;
 struct mtprof__open_walk;
+struct mtprof__samples;
 
 typedef struct mtprof__writer {
     /* What every record touches. */
@@ -89,7 +90,6 @@ typedef struct mtprof__writer {
     int64_t left_open;         /* scopes that earlier threads of this slot left open, this epoch */
     uint64_t foreign_ends;     /* atomic: scopes of this slot ended by other threads, this epoch */
     uint64_t reserved_seen[2]; /* last "reserved" written for devices 0 and 1 */
-    uint32_t wants;            /* of the epoch */
     uint32_t thread;           /* logical number; 0: not yet known to the recording */
     uint32_t known_as; /* the thread's number in the recording's definitions; 0: not defined yet */
     uint16_t slot;
@@ -105,6 +105,8 @@ typedef struct mtprof__writer {
     struct mtprof__names_cache *names;
     struct mtprof__stack_cache *stacks;
     struct mtprof__open_walk *open;
+    struct mtprof__samples *samples; /* atomic: also read by the limiter (sample.h) */
+    uint64_t asked_ticks;            /* atomic: spent in the language, where there is a limit */
     uintptr_t stack_low, stack_high; /* what of the thread's stack is known to be readable */
     uint32_t next_victim;            /* of the stack cache */
 
@@ -118,13 +120,26 @@ typedef struct mtprof__writer {
 #define MTPROF__SET(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
 #define MTPROF__GET(field)        __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
-/* epoch << 32 | wants; 0: shut. mtprof_i_gate is a copy for the inline functions. */
+/* epoch << 32 | bits below | wants; 0: shut. mtprof_i_gate has the wants for the inline functions.
+ * Wants and bits may change within an epoch (limit/limiter.c). */
 extern uint64_t mtprof__state;
 
-/* Which wants the host's language can answer: stacks, modules. Constant while recording. */
+/* Bits of the state beside the wants. */
+enum {
+    MTPROF__WANTS = 0x7FFF,
+    MTPROF__SAMPLE_OPS = 1 << 16,    /* ops and functions are sampled by site (sample.h) */
+    MTPROF__SAMPLE_SCOPES = 1 << 17, /* scopes too */
+    MTPROF__SAMPLING = MTPROF__SAMPLE_OPS | MTPROF__SAMPLE_SCOPES,
+    MTPROF__LIMITED = 1 << 18,   /* the recording has a limit of its overhead */
+    MTPROF__STEPS_ONLY = 1 << 19 /* nothing is wanted but steps */
+};
+
+/* Which wants the host's language can answer, stacks and modules, and MTPROF__SAMPLING: what keeps
+ * a begin from the shortest path. Constant while recording. */
 extern uint32_t mtprof__language_wants;
 
-/* Which of them this state wants: begins that come without them ask (ask_language.c). */
+/* Which of them this state wants: begins that come without them ask (ask_language.c), and are asked
+ * for (sample.h). */
 MT_INLINE uint32_t mtprof__language_asks(uint64_t state)
 {
     return (uint32_t)state & MTPROF__GET(mtprof__language_wants);
@@ -235,7 +250,7 @@ MT_INLINE bool mtprof__ready(const mtprof__writer *w, uint64_t state, uint32_t w
 /* The same for a begin that comes without what the language can answer. */
 MT_INLINE bool mtprof__ready_to_begin(const mtprof__writer *w, uint64_t state, uint32_t words)
 {
-    return MT_LIKELY(state == w->begin_state && w->cursor + words <= w->limit);
+    return MT_LIKELY(state == MTPROF__GET(w->begin_state) && w->cursor + words <= w->limit);
 }
 
 /* First word of the site's begins: kind, length, flags, name. 0: it has never recorded. */

@@ -65,24 +65,42 @@ static void tell_trouble(mtprof__helper *helper)
     }
 }
 
+static bool is_before(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
+}
+
+/* Sleeps until a writer finds the store low, the second is over, or the limiter's turn is due. */
+static void sleep_until(mtprof__helper *helper, const struct timespec *next, uint64_t turn_ns)
+{
+    struct timespec turn = *next;
+    if (turn_ns != UINT64_MAX) {
+        turn.tv_sec = (time_t)(turn_ns / 1000000000);
+        turn.tv_nsec = (long)(turn_ns % 1000000000);
+    }
+    sem_clockwait(&helper->wake, CLOCK_MONOTONIC, is_before(&turn, next) ? &turn : next);
+}
+
 static void *run(void *argument)
 {
     mtprof__helper *helper = argument;
     mtprof__store *store = helper->recording->store;
     struct timespec next;
+    mtprof__limiter_helper(&helper->limiter);
     clock_gettime(CLOCK_MONOTONIC, &next);
     next.tv_sec++;
     while (__atomic_load_n(&helper->leave, __ATOMIC_ACQUIRE) == 0) {
         __atomic_store_n(&store->helper_kicked, 0, __ATOMIC_RELEASE);
         bool worked = mtprof__store_populate(store);
         worked = mtprof__store_check_sealed(store) || worked;
+        uint64_t turn_ns = mtprof__limiter_turn(&helper->limiter, helper->recording);
         if (worked) {
             continue; /* until there is nothing left to do */
         }
-        sem_clockwait(&helper->wake, CLOCK_MONOTONIC, &next);
+        sleep_until(helper, &next, turn_ns);
         struct timespec now; /* asked, not concluded: writers may wake us all the time */
         clock_gettime(CLOCK_MONOTONIC, &now);
-        if (now.tv_sec < next.tv_sec || (now.tv_sec == next.tv_sec && now.tv_nsec < next.tv_nsec)) {
+        if (is_before(&now, &next)) {
             continue;
         }
         next.tv_sec = now.tv_sec + 1;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The helper thread of a recording: keeps memory ready ahead of the writers, checksums what they
- * have filled, publishes a clock anchor every second, and warns the user.
+ * have filled, publishes a clock anchor every second, keeps the overhead within its limit, and
+ * warns the user.
  */
 #ifndef MTPROF_RECORD_STORE_HELPER_H
 #define MTPROF_RECORD_STORE_HELPER_H
 
-#include "mtprof/record/recording.h"
+#include "mtprof/record/limit/limiter.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -17,6 +18,7 @@ typedef struct mtprof__helper {
     uint32_t leave; /* atomic */
     bool running;
     mtprof__recording *recording;
+    mtprof__limiter limiter; /* outlives the thread: a session's recordings share it */
     void (*on_warning)(void *user, mtprof_status status, const char *message);
     void *user;
 } mtprof__helper;

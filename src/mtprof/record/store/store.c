@@ -196,6 +196,8 @@ mtprof_status mtprof__store_new(const mtprof_config *config, mtprof__store **out
     store->budget = config->buffer_bytes != 0 ? config->buffer_bytes : default_budget(config);
     store->budget &= ~(uint64_t)(MTPROF_CHUNK_ALIGN - 1);
     store->ring_ticks = config->ring_ns != 0 ? mtprof__ns_to_ticks(config->ring_ns) : 0;
+    store->ring_by_steps = config->ring_steps != 0;
+    store->steps_from = mtprof__ticks();
     store->chunk_max = config->policy == MTPROF_POLICY_RING ? ring_chunk_bytes(store->budget)
                                                             : MTPROF__CHUNK_MAX_BYTES;
     if (getrandom(store->uuid, sizeof store->uuid, 0) != (ssize_t)sizeof store->uuid) {
@@ -284,7 +286,8 @@ static void start_chunk(mtprof__store *store, mtprof__chunk_header *chunk, uint3
     uint64_t *to = (uint64_t *)(void *)chunk;
     __atomic_store_n(&chunk->magic, 0, __ATOMIC_RELAXED);
 #if !MT_TSAN
-    __atomic_thread_fence(__ATOMIC_RELEASE); /* pairs with the acquire loads of copy_words() */
+    __atomic_thread_fence(
+        __ATOMIC_RELEASE); /* pairs with the acquire loads of mtprof__copy_words() */
 #endif
     for (int i = 1; i < 8; i++) {
         __atomic_store_n(&to[i], words[i], __ATOMIC_RELAXED);
@@ -322,8 +325,14 @@ static mtprof__chunk_header *recycle(mtprof__store *store, mtprof__fifo *from)
 /* Whether the oldest chunk is older than what the ring is to keep. */
 static bool is_stale(const mtprof__store *store, const mtprof__fifo *fifo, uint64_t now)
 {
-    return store->ring_ticks != 0 && fifo != NULL &&
-           (int64_t)(now - fifo->at[fifo->head].last_ticks) > (int64_t)store->ring_ticks;
+    if (fifo == NULL || (store->ring_ticks == 0 && !store->ring_by_steps)) {
+        return false;
+    }
+    uint64_t last = fifo->at[fifo->head].last_ticks;
+    bool by_time = store->ring_ticks == 0 || (int64_t)(now - last) > (int64_t)store->ring_ticks;
+    bool by_steps = !store->ring_by_steps ||
+                    (int64_t)(__atomic_load_n(&store->steps_from, __ATOMIC_RELAXED) - last) > 0;
+    return by_time && by_steps;
 }
 
 static mtprof__chunk_header *cut(mtprof__store *store, uint64_t bytes)

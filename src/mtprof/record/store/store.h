@@ -95,9 +95,11 @@ typedef struct mtprof__store {
     mtb_lock lock; /* everything below that is not atomic */
 
     uint32_t policy;
+    bool ring_by_steps;
     uint64_t budget, ring_ticks;
-    uint64_t beside;    /* definitions come on top of the budget: bytes of theirs (ST6); atomic */
-    uint64_t cut;       /* bytes of the other chunks, which do */
+    uint64_t steps_from; /* ring by steps: ticks where the oldest step to keep began; atomic */
+    uint64_t beside;     /* definitions come on top of the budget: bytes of theirs (ST6); atomic */
+    uint64_t cut;        /* bytes of the other chunks, which do */
     uint64_t too_large; /* stop mode: no chunk of this size or more is given any more; 0: not yet */
     uint64_t chunk_max; /* size of a chunk that is not a slot's first */
     uint8_t uuid[16];
@@ -198,6 +200,13 @@ void mtprof__file_discard(mtprof__store *store);
 
 /* Checksums sealed chunks that wait for it; true when something was done. For the helper. */
 bool mtprof__store_check_sealed(mtprof__store *store);
+/* ST3: a copy of memory that a writer may be storing to. */
+void mtprof__copy_words(uint64_t *to, const uint64_t *from, size_t words);
+/* Checksums a chunk's records and marks it as checked. */
+void mtprof__chunk_set_checksum(mtprof__chunk_header *chunk);
+/* Marks a header as that of a closed trace of so many bytes and chunks. */
+void mtprof__header_mark_closed(mtprof__file_header *header, uint64_t end_ticks,
+                                uint64_t file_bytes, uint64_t chunks);
 /* Seals and checksums everything and marks the trace as closed. No writer may be active. */
 mtprof_status mtprof__store_finish(mtprof__store *store, uint64_t end_ticks);
 /* Lets others record to the path. */

@@ -15,15 +15,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* ST3: a copy of memory that a writer may be storing to. */
-static void copy_words(uint64_t *to, const uint64_t *from, size_t words)
+void mtprof__copy_words(uint64_t *to, const uint64_t *from, size_t words)
 {
     for (size_t i = 0; i < words; i++) {
         to[i] = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
     }
 }
 
-static void set_checksum(mtprof__chunk_header *chunk)
+void mtprof__chunk_set_checksum(mtprof__chunk_header *chunk)
 {
     uint64_t committed = __atomic_load_n(&chunk->committed, __ATOMIC_ACQUIRE);
     uint32_t crc = mtprof__chunk_data_crc(committed, (const char *)chunk + MTPROF_CHUNK_HEADER);
@@ -66,7 +65,7 @@ bool mtprof__store_check_sealed(mtprof__store *store)
         if (chunk == NULL) {
             return worked;
         }
-        set_checksum(chunk);
+        mtprof__chunk_set_checksum(chunk);
         if (store->behind) {
             if (write_behind(store, chunk) != 0) {
                 /* close() tries again, and says so if it fails. */
@@ -109,7 +108,7 @@ static mtprof_status finish_chunk(mtprof__store *store, mtprof__chunk_header *ch
     uint64_t *chunks = context;
     ++*chunks;
     if (chunk->state != MTPROF_CHUNK_CHECKED) {
-        set_checksum(chunk);
+        mtprof__chunk_set_checksum(chunk);
         if (store->behind) {
             int error = write_behind(store, chunk);
             if (error != 0) {
@@ -120,8 +119,8 @@ static mtprof_status finish_chunk(mtprof__store *store, mtprof__chunk_header *ch
     return MTPROF_OK;
 }
 
-static void mark_closed(mtprof__file_header *header, uint64_t end_ticks, uint64_t file_bytes,
-                        uint64_t chunks)
+void mtprof__header_mark_closed(mtprof__file_header *header, uint64_t end_ticks,
+                                uint64_t file_bytes, uint64_t chunks)
 {
     header->health[MTPROF_HEALTH_CHUNKS] = chunks;
     header->end_ticks = end_ticks;
@@ -156,7 +155,7 @@ mtprof_status mtprof__store_finish(mtprof__store *store, uint64_t end_ticks)
     if (ftruncate(fd, (off_t)bytes) != 0) {
         return mtb_fail_errno(MTPROF_EIO, errno, "session_close: cutting %s to size", store->path);
     }
-    mark_closed(store->header, end_ticks, bytes, chunks);
+    mtprof__header_mark_closed(store->header, end_ticks, bytes, chunks);
     int error = 0;
     if (store->behind) {
         error = mtprof__system.write(fd, store->header, MTPROF_HEADER_BYTES, 0);
@@ -198,10 +197,10 @@ static mtprof_status save_chunk(mtprof__store *store, mtprof__chunk_header *chun
                         chunk->size);
     }
     uint32_t size = chunk->size;
-    copy_words((uint64_t *)(void *)copy, (const uint64_t *)(const void *)chunk, size / 8);
+    mtprof__copy_words((uint64_t *)(void *)copy, (const uint64_t *)(const void *)chunk, size / 8);
     uint64_t used = MTPROF_CHUNK_HEADER + copy->committed;
     memset((char *)copy + used, 0, copy->size - used);
-    set_checksum(copy);
+    mtprof__chunk_set_checksum(copy);
     mtprof_status status = save_bytes(save, copy, copy->size, save->offset);
     save->offset += copy->size;
     save->chunks++;
@@ -217,9 +216,9 @@ static mtprof_status save_into(mtprof__store *store, struct save *save, uint64_t
     if (header == NULL) {
         return mtb_fail(MTPROF_ENOMEM, "session_save: no memory for the header");
     }
-    copy_words((uint64_t *)(void *)header, (const uint64_t *)(const void *)store->header,
-               MTPROF_HEADER_BYTES / 8);
-    mark_closed(header, end_ticks, save->offset, save->chunks);
+    mtprof__copy_words((uint64_t *)(void *)header, (const uint64_t *)(const void *)store->header,
+                       MTPROF_HEADER_BYTES / 8);
+    mtprof__header_mark_closed(header, end_ticks, save->offset, save->chunks);
     mtprof_status status = save_bytes(save, header, MTPROF_HEADER_BYTES, 0);
     mtb_free(header);
     return status;
@@ -341,7 +340,7 @@ void mtprof__store_abandon(mtprof__store *store, mtprof__chunk_header *chunk)
     void *own =
         mmap(chunk, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     if (own != MAP_FAILED && pread(s->fd, copy, size, offset) == (ssize_t)size) {
-        set_checksum(copy);
+        mtprof__chunk_set_checksum(copy);
         (void)mtprof__system.write(s->fd, copy, size, offset);
         memcpy(chunk, copy, MTPROF_CHUNK_HEADER); /* for walks over the chunks */
     }

@@ -192,3 +192,73 @@ TEST(what_is_not_known_is_not_said)
     CHECK(!mtprof_open_op(&name, &module)); /* another recording */
     tv_free(tv_finish(s, NULL));
 }
+
+/* ---- OO3 ---- */
+
+static mtprof_site forward_site = MTPROF_SITE_INIT("aten::mm", MTPROF_KIND_OP);
+static mtprof_site view_site = MTPROF_SITE_INIT("aten::expand", MTPROF_KIND_OP);
+static mtprof_site node_site = MTPROF_SITE_INIT("MmBackward0", MTPROF_KIND_OP);
+
+static mtprof_token begin_forward(mtprof_site *site, const char *module, int64_t sequence)
+{
+    mtprof_op op = {.struct_size = sizeof op,
+                    .fields = MTPROF_OP_SEQUENCE | (module != NULL ? MTPROF_OP_MODULE : 0),
+                    .sequence = sequence,
+                    .module = module != NULL ? id_of(module) : 0};
+    return mtprof_op_begin(site, &op);
+}
+
+static uint32_t forward_number;
+
+static void check_backward(int64_t sequence, uint32_t thread, const char *module)
+{
+    mtprof_op op = {.struct_size = sizeof op,
+                    .fields =
+                        MTPROF_OP_SEQUENCE | MTPROF_OP_FORWARD_THREAD | MTPROF_OP_RECORD_SCOPE,
+                    .sequence = sequence,
+                    .forward_thread = thread,
+                    .record_scope = MTPROF_RECORD_SCOPE_BACKWARD};
+    mtprof_token node = mtprof_op_begin(&node_site, &op);
+    note("MmBackward0", module);
+    mtprof_token inner = begin_forward(&forward_site, NULL, sequence + 100);
+    note("aten::mm", module);
+    mtprof_end(inner);
+    mtprof_end(node);
+}
+
+static void *backward_pass(void *unused)
+{
+    (void)unused;
+    check_backward(3, forward_number, "net.layer");
+    check_backward(4, forward_number, "net.view"); /* it asked nothing itself */
+    check_backward(5, forward_number, NULL);       /* in no module */
+    check_backward(6, forward_number, NULL);       /* there was none */
+    check_backward(3, forward_number + 1, NULL);   /* of another thread */
+    check_backward(-1, forward_number, NULL);
+    return NULL;
+}
+
+TEST(backward_ops_have_the_module_of_their_forward_op)
+{
+    pthread_t engine;
+    mtprof_session *s = tv_start(MTPROF_WANT_DEFAULT | MTPROF_WANT_MODULES | MTPROF_WANT_DETAILS);
+    mtprof_token view = begin_forward(&view_site, "net.view", 4);
+    mtprof_end(view);
+    mtprof_token op = begin_forward(&forward_site, "net.layer", 3);
+    mtprof_token inner = begin_forward(&view_site, "net.inner", 3); /* the outermost one counts */
+    note("aten::expand", "net.inner");
+    mtprof_end(inner);
+    mtprof_end(op);
+    op = begin_forward(&forward_site, NULL, 5);
+    note("aten::mm", NULL);
+    mtprof_end(op);
+    forward_number = mtprof_thread_number();
+    REQUIRE(pthread_create(&engine, NULL, backward_pass, NULL) == 0);
+    pthread_join(engine, NULL);
+    trace_view *v = tv_finish(s, NULL);
+    check_answers(v, 10);
+    tv_free(v);
+    s = tv_start(MTPROF_WANT_DEFAULT | MTPROF_WANT_MODULES | MTPROF_WANT_DETAILS);
+    check_backward(3, forward_number, NULL); /* another recording */
+    tv_free(tv_finish(s, NULL));
+}
