@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as a trace: the reader answers every question about them without fault.
+ * Any bytes as a trace: the reader answers every question about them without fault, and so does a
+ * live view that sees them appear.
  */
 #include "fuzz_require.h"
 #include "trace_input.h"
 
+#include <mtprof/live.h>
 #include <mtprof/reader.h>
 
 #include <stdbool.h>
@@ -142,6 +144,84 @@ static void use_reader(const mtprof_reader *reader, uint64_t size)
     }
 }
 
+/* ---- following ------------------------------------------------------------------------------- */
+
+/* The trace while it seems to be written: each look shows more of it, and more of its chunks. */
+typedef struct growing {
+    const trace_input *trace;
+    uint64_t looks, of;
+} growing;
+
+static uint64_t growing_size(void *context)
+{
+    const growing *g = context;
+    return g->looks >= g->of ? g->trace->size : g->trace->size * g->looks / g->of & ~(uint64_t)4095;
+}
+
+static int64_t growing_read(void *context, uint64_t offset, void *buffer, size_t length)
+{
+    const growing *g = context;
+    uint64_t size = growing_size(context);
+    if (offset >= size) {
+        return 0;
+    }
+    size_t n = size - offset < length ? (size_t)(size - offset) : length;
+    memcpy(buffer, g->trace->bytes + offset, n);
+    unsigned char *bytes = buffer;
+    bool chunk = offset % 4096 == 0 && n >= 64 && memcmp(bytes, "MTCK", 4) == 0;
+    if (chunk && g->looks < g->of) { /* published in part, and open */
+        uint64_t committed;
+        memcpy(&committed, bytes + 48, sizeof committed);
+        committed = committed / g->of * g->looks & ~(uint64_t)7;
+        memcpy(bytes + 48, &committed, sizeof committed);
+        memset(bytes + 60, 0, 4);
+    }
+    return (int64_t)n;
+}
+
+static void use_rows(mtprof_live *live)
+{
+    const mtprof_live_row *rows = NULL;
+    mtprof_live_info info = {.struct_size = sizeof info};
+    uint32_t n = 0;
+    for (uint32_t group = 0; group < 8; group += 7) {
+        const mtprof_live_query query = {.struct_size = sizeof query, .group = group, .idle = 1};
+        require(mtprof_live_get_rows(live, &query, &rows, &n) == MTPROF_OK);
+        for (uint32_t i = 0; i < n; i++) {
+            use_text(rows[i].name);
+            use_text(rows[i].module);
+            use_text(rows[i].shapes);
+        }
+    }
+    require(mtprof_live_get_info(live, &info) == MTPROF_OK);
+    require(info.bytes_read <= info.bytes_new && info.window_ns >= 0);
+    for (uint32_t i = 0; i < info.devices; i++) {
+        mtprof_live_device device = {.struct_size = sizeof device};
+        require(mtprof_live_get_device(live, i, &device) == MTPROF_OK);
+        use_text(device.type);
+    }
+}
+
+static void follow(const trace_input *trace)
+{
+    growing g = {.trace = trace, .looks = 1, .of = 3};
+    const mtprof_bytes bytes = {
+        .struct_size = sizeof bytes, .context = &g, .read = growing_read, .size = growing_size};
+    const mtprof_live_options options = {.struct_size = sizeof options,
+                                         .from_start = trace->which % 2 == 0,
+                                         .most_bytes = trace->which % 3 == 0 ? 0 : 256};
+    mtprof_live *live = NULL;
+    if (mtprof_live_open_bytes(&bytes, &options, &live) != MTPROF_OK) {
+        return;
+    }
+    for (; g.looks <= g.of + 1; g.looks++) {
+        if (mtprof_live_poll(live, 1) == MTPROF_OK) {
+            use_rows(live);
+        }
+    }
+    mtprof_live_close(live);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
 {
     trace_input trace;
@@ -154,6 +234,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
         use_reader(reader, trace.size);
     }
     mtprof_reader_close(reader);
+    follow(&trace);
     trace_input_free(&trace);
     return 0;
 }

@@ -291,6 +291,9 @@ MTPROF_API mtprof_status mtprof_model_get_column(mtprof_model *model, enum mtpro
 MTPROF_API mtprof_text mtprof_model_name(const mtprof_model *model, uint32_t name);
 /** The name under which events are grouped: "ProfilerStep*" for "ProfilerStep#7". */
 MTPROF_API uint32_t mtprof_model_name_key(const mtprof_model *model, uint32_t name);
+/** How many events of this name (mtprof_model_name_key()) the limit of the overhead left out
+ * (session.h: overhead_ppm), as far as they were counted by name; 0 until the columns are made. */
+MTPROF_API uint64_t mtprof_model_unrecorded(const mtprof_model *model, uint32_t name);
 /** A string that an input list names (types, keywords) or a scalar is. */
 MTPROF_API mtprof_text mtprof_model_string(const mtprof_model *model, uint32_t string);
 

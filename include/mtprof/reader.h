@@ -194,6 +194,29 @@ MTPROF_API bool mtprof_reader_epoch(const mtprof_reader *reader, uint32_t index,
 MTPROF_API bool mtprof_reader_metadata(const mtprof_reader *reader, uint32_t index,
                                        mtprof_text *key, mtprof_text *value, bool *is_json);
 
+/** What a LIMIT record says (docs/format.md 3.5): the level from here on. */
+typedef struct mtprof_limit_info {
+    uint64_t ticks;
+    uint32_t level, before;        /**< enum mtprof_limit_level; equal: no change, sums only */
+    uint32_t share_ppm, limit_ppm; /**< measured then, and allowed, of the process's time */
+    uint64_t cost_ns, base_ns;     /**< since the session's start: of recording, of the process */
+} mtprof_limit_info;
+
+/** What the limit left out of one name; see enum mtprof_unrecorded. */
+typedef struct mtprof_unrecorded_info {
+    uint32_t name; /**< string id; 0: no name in particular */
+    uint32_t what; /**< enum mtprof_unrecorded */
+    uint64_t count;
+    uint64_t kept; /**< recorded while they were sampled */
+} mtprof_unrecorded_info;
+
+/** Changes of what is recorded, in order; index from 0. */
+MTPROF_API bool mtprof_reader_limit(const mtprof_reader *reader, uint32_t index,
+                                    mtprof_limit_info *out);
+/** What was left out, once a name and kind; index from 0. */
+MTPROF_API bool mtprof_reader_unrecorded(const mtprof_reader *reader, uint32_t index,
+                                         mtprof_unrecorded_info *out);
+
 /** Problems found while opening, in order of offset. index from 0. */
 MTPROF_API bool mtprof_reader_problem(const mtprof_reader *reader, uint32_t index,
                                       mtprof_problem *out);

@@ -105,6 +105,11 @@ static bool is_step_name(mtprof_text text)
     return is_step;
 }
 
+mtprof_text mtprof__group_text(mtprof_text text)
+{
+    return is_step_name(text) ? (mtprof_text){step_key, sizeof step_key - 1} : text;
+}
+
 static bool reserve_name(mtprof__dictionary *dictionary)
 {
     if (dictionary->n_names < dictionary->n_blocks * MTPROF__NAME_BLOCK) {
@@ -157,6 +162,16 @@ static int find_or_insert(mtprof__dictionary *dictionary, mtprof_text text, cons
     }
     *name = found - 1;
     return MTPROF_OK;
+}
+
+bool mtprof__dictionary_find_name(const mtprof__dictionary *dictionary, mtprof_text text,
+                                  uint32_t *name)
+{
+    text = text_or_empty(text);
+    uint64_t hash = mtb_hash_bytes(text.bytes, text.length);
+    uint32_t found = mtb_idmap_find(&dictionary->name_map, hash, same_name, dictionary, &text);
+    *name = found - 1;
+    return found != 0;
 }
 
 static int name_locked(mtprof__dictionary *dictionary, mtprof_text text, bool copy, uint32_t *name)

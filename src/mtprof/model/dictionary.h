@@ -105,8 +105,13 @@ enum {
 int mtprof__dictionary_init(mtprof__dictionary *dictionary, const mtprof_reader *reader);
 void mtprof__dictionary_fini(mtprof__dictionary *dictionary);
 
+/* The text under which a name is grouped: that of all steps for "ProfilerStep#7", else itself. */
+mtprof_text mtprof__group_text(mtprof_text text);
 /* The number of a name; the text is copied. Fails with ENOMEM. Takes the lock. */
 int mtprof__dictionary_name(mtprof__dictionary *dictionary, mtprof_text text, uint32_t *name);
+/* The number of a name that is there; false: it is not. One thread at a time. */
+bool mtprof__dictionary_find_name(const mtprof__dictionary *dictionary, mtprof_text text,
+                                  uint32_t *name);
 /* The name of one of the reader's strings; id 0 or unknown: the empty name. */
 uint32_t mtprof__dictionary_string_name(const mtprof__dictionary *dictionary, uint32_t string);
 const mtprof__name_entry *mtprof__dictionary_entry(const mtprof__dictionary *dictionary,

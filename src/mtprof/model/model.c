@@ -4,6 +4,7 @@
  */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/saturate.h"
 #include "base/struct_size.h"
 #include "mtprof/model/events/event.h"
 #include "mtprof/model/model_impl.h"
@@ -148,6 +149,7 @@ void mtprof_model_free(mtprof_model *model)
     mtprof_reader_close(model->reader);
     mtb_free(model->epochs);
     mtb_free(model->steps);
+    mtb_free(model->unrecorded);
     mtb_free(model->points);
     (void)pthread_cond_destroy(&model->change);
     mtb_lock_fini(&model->lock);
@@ -256,12 +258,37 @@ static void health_of_trace(const mtprof_model *model, mtprof_health *health)
     health->pair_cost_ps = (uint64_t)(cost >> (MTPROF_PERIOD_SHIFT + 8));
 }
 
+/* The same of the limit of the overhead. */
+static void limit_of_trace(const mtprof_model *model, mtprof_health *health)
+{
+    mtprof_limit_info limit;
+    mtprof_unrecorded_info out;
+    for (uint32_t i = 0; mtprof_reader_limit(model->reader, i, &limit); i++) {
+        health->limit_ppm = limit.limit_ppm;
+        health->limit_level = limit.level > health->limit_level ? limit.level : health->limit_level;
+        health->limit_changes += limit.level != limit.before;
+        health->own_cost_ns = limit.cost_ns;
+        health->own_cost_of_ns = limit.base_ns;
+    }
+    for (uint32_t i = 0; mtprof_reader_unrecorded(model->reader, i, &out); i++) {
+        if (out.what == MTPROF_UNRECORDED_PAYLOADS) {
+            health->without_payload = mtb_add_counts(health->without_payload, out.count);
+            continue;
+        }
+        health->unrecorded = mtb_add_counts(health->unrecorded, out.count);
+        if (out.what == MTPROF_UNRECORDED_ESTIMATE) {
+            health->unrecorded_estimated = mtb_add_counts(health->unrecorded_estimated, out.count);
+        }
+    }
+}
+
 mtprof_status mtprof_model_get_health(mtprof_model *model, mtprof_health *health)
 {
     mtprof_health own = {.struct_size = sizeof own};
     MT_TRY(ensure_built(model));
     if (model->reader != NULL) {
         health_of_trace(model, &own);
+        limit_of_trace(model, &own);
         own.unmatched = model->findings.unmatched;
         if (model->findings.truncated > own.truncated) {
             own.truncated = model->findings.truncated; /* the process died before it could count */

@@ -29,6 +29,11 @@ typedef struct mtprof__epoch_block {
 } mtprof__epoch_block;
 
 /* From start_ns on it is this step. */
+typedef struct mtprof__unrecorded {
+    uint32_t name; /* under which events are grouped */
+    uint64_t count;
+} mtprof__unrecorded;
+
 typedef struct mtprof__step_mark {
     int64_t start_ns;
     int64_t step;
@@ -73,6 +78,8 @@ struct mtprof_model {
     bool strays; /* the last block is for epochs that the control stream does not know */
     mtprof__step_mark *steps; /* in order of time */
     size_t n_steps;
+    mtprof__unrecorded *unrecorded; /* what a limit of the overhead left out, by name */
+    size_t n_unrecorded;
     mtprof__tie *launches; /* device work whose launch is in the columns (CORRELATION) */
     size_t n_launches;
 };

@@ -5,6 +5,7 @@
  */
 #include "base/compiler.h"
 #include "base/fail.h"
+#include "base/saturate.h"
 #include "mtprof/model/model_impl.h"
 
 mtprof_text mtprof_model_name(const mtprof_model *model, uint32_t name)
@@ -108,6 +109,22 @@ bool mtprof_model_event_metadata(const mtprof_model *model, uint32_t metadata, u
     }
     *out = list[1 + index];
     return true;
+}
+
+static bool is_earlier_name(const void *item, uint64_t name)
+{
+    return ((const mtprof__unrecorded *)item)->name < name;
+}
+
+uint64_t mtprof_model_unrecorded(const mtprof_model *model, uint32_t name)
+{
+    uint64_t sum = 0;
+    size_t at = mtb_search(model->unrecorded, model->n_unrecorded, sizeof *model->unrecorded,
+                           is_earlier_name, name);
+    for (; at < model->n_unrecorded && model->unrecorded[at].name == name; at++) {
+        sum = mtb_add_counts(sum, model->unrecorded[at].count);
+    }
+    return sum;
 }
 
 bool mtprof_model_metadata(const mtprof_model *model, uint32_t index, mtprof_metadatum *out)

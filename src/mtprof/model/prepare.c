@@ -291,10 +291,41 @@ int mtprof__model_thread_track(mtprof_model *model, uint32_t thread, uint32_t *t
     return mtprof__dictionary_thread_track(&model->dictionary, &entry, track);
 }
 
+/* ---- what a limit of the overhead left out --------------------------------------------------- */
+
+static int compare_unrecorded(const void *a, const void *b)
+{
+    const mtprof__unrecorded *left = a;
+    const mtprof__unrecorded *right = b;
+    return mtb_order(left->name, right->name);
+}
+
+static int prepare_unrecorded(mtprof_model *model)
+{
+    size_t capacity = 0;
+    mtprof_unrecorded_info info;
+    for (uint32_t i = 0; mtprof_reader_unrecorded(model->reader, i, &info); i++) {
+        if (info.what != MTPROF_UNRECORDED_SAMPLED || info.name == 0) {
+            continue;
+        }
+        uint32_t name = mtprof__dictionary_string_name(&model->dictionary, info.name);
+        const mtprof__unrecorded item = {mtprof_model_name_key(model, name), info.count};
+        if (!mtb_append(model->unrecorded, model->n_unrecorded, capacity, &item)) {
+            return mtb_fail(MTPROF_ENOMEM, "make model: no memory for what was left out");
+        }
+    }
+    if (model->n_unrecorded > 1) {
+        qsort(model->unrecorded, model->n_unrecorded, sizeof *model->unrecorded,
+              compare_unrecorded);
+    }
+    return MTPROF_OK;
+}
+
 int mtprof__model_prepare(mtprof_model *model)
 {
     MT_TRY(prepare_epochs(model));
     MT_TRY(prepare_steps(model));
+    MT_TRY(prepare_unrecorded(model));
     prepare_info(model);
     prepare_process(model);
     prepare_device(model);

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -112,4 +113,19 @@ int mtprof__bytes_open_file(mtprof__bytes *out, const char *path)
         .next_data = file_next_data,
     };
     return MTPROF_OK;
+}
+
+/* A recorder's lock is exclusive, so the attempt does nothing to it; where it succeeds there is no
+ * recorder any more. */
+int mtprof__bytes_is_locked(const mtprof__bytes *bytes)
+{
+    if (bytes->calls.read != file_read) {
+        return -1;
+    }
+    const struct bytes_file *file = bytes->calls.context;
+    if (flock(file->fd, LOCK_SH | LOCK_NB) == 0) {
+        flock(file->fd, LOCK_UN);
+        return 0;
+    }
+    return errno == EWOULDBLOCK ? 1 : -1;
 }

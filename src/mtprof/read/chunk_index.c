@@ -61,6 +61,15 @@ int mtprof__chunk_check(const mtprof__chunk_header *header, uint64_t offset, boo
     return MTPROF_OK;
 }
 
+bool mtprof__chunk_is(const mtprof_trace_info *info, const mtprof__chunk *chunk,
+                      const mtprof__chunk_header *header)
+{
+    return header->magic == MTPROF_CHUNK_MAGIC && header->size == chunk->size &&
+           header->stream == chunk->stream && header->slot == chunk->slot &&
+           header->sequence == chunk->sequence &&
+           header->header_crc == mtprof__chunk_header_crc(info->uuid, header);
+}
+
 static int compare(const void *a, const void *b)
 {
     const mtprof__chunk *left = a;
@@ -76,7 +85,7 @@ static bool same_stream(const mtprof__chunk *a, const mtprof__chunk *b)
     return a->stream == b->stream && a->slot == b->slot;
 }
 
-static void sort(mtprof__chunk_index *index)
+void mtprof__chunk_index_sort(mtprof__chunk_index *index)
 {
     if (index->n_chunks > 1) {
         qsort(index->chunks, index->n_chunks, sizeof *index->chunks, compare);
@@ -195,7 +204,7 @@ static int build_live(mtprof__chunk_index *index, const mtprof__index_source *so
         forget_chunks(index);
         mtprof__problems_cut(source->problems, n_problems);
         MT_TRY(mtprof__chunk_walk(index, source, MTPROF__WALK_EVENTS));
-        sort(index);
+        mtprof__chunk_index_sort(index);
         if (!has_hole(index, ring)) {
             break;
         }
@@ -212,7 +221,7 @@ int mtprof__chunk_index_build(mtprof__chunk_index *index, const mtprof__index_so
     } else {
         MT_TRY(build_live(index, source, ring));
     }
-    sort(index);
+    mtprof__chunk_index_sort(index);
     MT_TRY(drop_repeated(index, source->problems));
     return make_streams(index, ring, source->problems);
 }

@@ -24,6 +24,7 @@
 typedef struct mtprof__chunk {
     uint64_t offset;
     uint64_t sequence;
+    uint64_t base_ticks;
     uint32_t size;
     uint32_t committed; /* when the directory was made */
     uint16_t slot;
@@ -51,6 +52,9 @@ typedef struct mtprof__chunk_index {
     uint64_t last_ticks; /* largest time reference in the headers of control and thread chunks */
     uint64_t damaged, unchecked;
     bool tails_unknown; /* chunks of unknown streams are missing: any stream may have gone on */
+    uint64_t frontier;  /* end of the last chunk that a walk passed, wanted or not; 0: none */
+    uint64_t crossed;   /* of the walk: 0, or a number that says which unused pages had chunks after
+                           them */
 } mtprof__chunk_index;
 
 /* What building needs to know of the trace. */
@@ -59,6 +63,7 @@ typedef struct mtprof__index_source {
     const mtprof_trace_info *info;
     uint64_t first_chunk;
     mtprof__problems *problems;
+    uint64_t unused_most; /* a walk ends after so many bytes without a chunk; 0: at the end */
 } mtprof__index_source;
 
 /*
@@ -68,6 +73,13 @@ typedef struct mtprof__index_source {
  * looked up first and definitions afterwards (CI3).
  */
 int mtprof__chunk_index_build(mtprof__chunk_index *index, const mtprof__index_source *source);
+
+/* By stream kind, slot and sequence. */
+void mtprof__chunk_index_sort(mtprof__chunk_index *index);
+
+/* Whether the header is that of the chunk in the directory. */
+bool mtprof__chunk_is(const mtprof_trace_info *info, const mtprof__chunk *chunk,
+                      const mtprof__chunk_header *header);
 
 void mtprof__chunk_index_fini(mtprof__chunk_index *index);
 

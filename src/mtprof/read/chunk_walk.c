@@ -16,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/hash.h"
 
 #include <string.h>
 
@@ -103,7 +104,13 @@ static int walk_unused(chunk_walk *walk)
 {
     const mtprof__bytes *bytes = walk->source->bytes;
     uint64_t end = walk->index->end;
+    uint64_t from = walk->at;
+    uint64_t most = walk->source->unused_most;
     while (walk->at < end) {
+        if (most != 0 && walk->at - from >= most) {
+            walk->at = end;
+            return MTPROF_OK;
+        }
         size_t want = end - walk->at < BLOCK_BYTES ? (size_t)(end - walk->at) : BLOCK_BYTES;
         size_t got = 0;
         size_t found = 0;
@@ -115,6 +122,9 @@ static int walk_unused(chunk_walk *walk)
         }
         walk->at += found;
         if (found < got) {
+            if (walk->at > from) {
+                walk->index->crossed = mtb_mix(walk->index->crossed ^ from, walk->at);
+            }
             return MTPROF_OK;
         }
         if (!used && bytes->next_data != NULL && walk->at < end) {
@@ -171,6 +181,7 @@ static int append(chunk_walk *walk, const mtprof__chunk_header *header)
     index->chunks[index->n_chunks++] = (mtprof__chunk){
         .offset = walk->at,
         .sequence = header->sequence,
+        .base_ticks = header->base_ticks,
         .size = header->size,
         .committed = sound ? (uint32_t)header->committed : 0,
         .slot = header->slot,
@@ -225,6 +236,7 @@ static int walk_chunk(chunk_walk *walk, const mtprof__chunk_header *header)
         MT_TRY(append(walk, header));
     }
     walk->at = chunk_end;
+    index->frontier = chunk_end;
     return MTPROF_OK;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/saturate.h"
 #include "mtprof/format/layout.h"
 #include "mtprof/format/texts.h"
 #include "mtprof/read/record_check.h"
@@ -136,6 +137,68 @@ static void unify_metadata(mtprof__control_read *control)
     qsort(control->metadata, control->n_metadata, sizeof *control->metadata, compare_order);
 }
 
+/* ---- the limit of the overhead --------------------------------------------------------------- */
+
+static int add_limit(mtprof__control_read *control, const mtprof_record *record)
+{
+    const mtprof_limit_info info = {
+        .ticks = record->ticks,
+        .level = record->aux & 0xFF,
+        .before = record->aux >> 8,
+        .share_ppm = (uint32_t)record->words[1],
+        .limit_ppm = (uint32_t)(record->words[1] >> 32),
+        .cost_ns = record->words[2],
+        .base_ns = record->words[3],
+    };
+    return mtb_append(control->limits, control->n_limits, control->limit_capacity, &info)
+               ? MTPROF_OK
+               : mtb_fail(MTPROF_ENOMEM, "open trace: no memory for the record at %llu",
+                          (unsigned long long)record->offset);
+}
+
+static int add_unrecorded(mtprof__control_read *control, const mtprof_record *record)
+{
+    const mtprof_unrecorded_info info = {
+        .name = record->arg,
+        .what = record->aux,
+        .count = record->words[1],
+        .kept = record->words[2],
+    };
+    return mtb_append(control->unrecorded, control->n_unrecorded, control->unrecorded_capacity,
+                      &info)
+               ? MTPROF_OK
+               : mtb_fail(MTPROF_ENOMEM, "open trace: no memory for the record at %llu",
+                          (unsigned long long)record->offset);
+}
+
+static int compare_unrecorded(const void *a, const void *b)
+{
+    const mtprof_unrecorded_info *left = a;
+    const mtprof_unrecorded_info *right = b;
+    int order = mtb_order(left->what, right->what);
+    return order != 0 ? order : mtb_order(left->name, right->name);
+}
+
+/* One sum a name and kind. */
+static void unify_unrecorded(mtprof__control_read *control)
+{
+    mtprof_unrecorded_info *items = control->unrecorded;
+    size_t kept = 0;
+    if (control->n_unrecorded < 2) {
+        return;
+    }
+    qsort(items, control->n_unrecorded, sizeof *items, compare_unrecorded);
+    for (size_t i = 0; i < control->n_unrecorded; i++) {
+        if (kept > 0 && compare_unrecorded(&items[kept - 1], &items[i]) == 0) {
+            items[kept - 1].count = mtb_add_counts(items[kept - 1].count, items[i].count);
+            items[kept - 1].kept = mtb_add_counts(items[kept - 1].kept, items[i].kept);
+        } else {
+            items[kept++] = items[i];
+        }
+    }
+    control->n_unrecorded = kept;
+}
+
 /* ---- the stream ------------------------------------------------------------------------------ */
 
 int mtprof__control_read_add(mtprof__control_read *control, mtprof__clock_map *clock,
@@ -156,6 +219,8 @@ int mtprof__control_read_add(mtprof__control_read *control, mtprof__clock_map *c
     case MTPROF_REC_WINDOW_OPEN: return add_open(control, record, problems);
     case MTPROF_REC_WINDOW_CLOSE: return add_close(control, record, problems);
     case MTPROF_REC_TRACE_META: return add_metadata(control, record);
+    case MTPROF_REC_LIMIT: return add_limit(control, record);
+    case MTPROF_REC_UNRECORDED: return add_unrecorded(control, record);
     default: return MTPROF_OK;
     }
 }
@@ -169,12 +234,15 @@ void mtprof__control_read_finish(mtprof__control_read *control, uint64_t end_tic
         }
     }
     unify_metadata(control);
+    unify_unrecorded(control);
 }
 
 void mtprof__control_read_fini(mtprof__control_read *control)
 {
     mtb_free(control->epochs);
     mtb_free(control->metadata);
+    mtb_free(control->limits);
+    mtb_free(control->unrecorded);
     mtb_arena_reset(&control->arena);
     memset(control, 0, sizeof *control);
 }

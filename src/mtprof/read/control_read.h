@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The content of the control stream (docs/format.md 3.5): anchors, epochs, metadata of the trace.
+ * The content of the control stream (docs/format.md 3.5): anchors, epochs, metadata of the
+ * trace, and what a limit of the overhead left out.
  */
 #ifndef MTPROF_READ_CONTROL_READ_H
 #define MTPROF_READ_CONTROL_READ_H
@@ -22,6 +23,10 @@ typedef struct mtprof__control_read {
     size_t n_epochs, epoch_capacity;
     mtprof__meta_item *metadata;
     size_t n_metadata, metadata_capacity;
+    mtprof_limit_info *limits;
+    size_t n_limits, limit_capacity;
+    mtprof_unrecorded_info *unrecorded; /* by name and kind, once it is finished */
+    size_t n_unrecorded, unrecorded_capacity;
     uint64_t last_ticks;
     mtb_arena arena;
 } mtprof__control_read;

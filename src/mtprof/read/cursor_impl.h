@@ -2,6 +2,10 @@
  *
  * A cursor: one stream, one chunk of it in memory.
  *
+ * A cursor that follows goes on where it was when its stream has grown: the owner of the stream
+ * adds chunks and raises `committed` of the last one between two calls, and may take chunks away
+ * that the cursor is done with (all before next_chunk - 1).
+ *
  * Threads: a cursor belongs to one thread at a time; of the index it shares with others it changes
  * only the `gone` fields, atomically.
  */
@@ -43,6 +47,7 @@ struct mtprof_cursor {
     uint64_t lost_bytes; /* of the latest failure: what was passed over */
     bool told;           /* of the latest failure: the reader's list of problems has it */
 
+    bool follow;        /* the stream may grow: chunks in front of next_chunk too */
     bool fresh;         /* no chunk has been used up without damage just before this one */
     uint64_t sequence;  /* of this chunk */
     uint64_t reference; /* sources: the last time on their own clock */

@@ -12,23 +12,18 @@
  *        was made: the definitions of later records may not have been read. Earlier chunks had a
  *        successor then, so all they hold was published before.
  *   CL4  A checksum holds for all of a chunk, so in state 2 all of it is read, whatever CL3 allows.
+ *   CL5  A cursor that follows reads what its chunk got since, and nothing twice; CL1 to CL4 hold
+ *        for that part. Where the chunk is gone before, its rest is a hole.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "mtprof/read/cursor_impl.h"
 
+#include <string.h>
+
 enum {
     READS_MAX = 3 /* a first guess of the length, the right one, and one for a chunk sealed since */
 };
-
-static bool same_chunk(const mtprof_cursor *cursor, const mtprof__chunk *chunk,
-                       const mtprof__chunk_header *header)
-{
-    return header->magic == MTPROF_CHUNK_MAGIC && header->size == chunk->size &&
-           header->stream == chunk->stream && header->slot == chunk->slot &&
-           header->sequence == chunk->sequence &&
-           header->header_crc == mtprof__chunk_header_crc(cursor->source.info->uuid, header);
-}
 
 /* CL2 */
 static int chunk_gone(const mtprof_cursor *cursor, mtprof__chunk *chunk)
@@ -78,7 +73,7 @@ static int read_stable(mtprof_cursor *cursor, mtprof__chunk *chunk, bool last, s
         MT_TRY(mtprof__bytes_read(cursor->source.bytes, chunk->offset, cursor->buffer,
                                   MTPROF_CHUNK_HEADER + (size_t)want, &got));
         const mtprof__chunk_header *header = (const void *)cursor->buffer;
-        if (got < MTPROF_CHUNK_HEADER || !same_chunk(cursor, chunk, header)) {
+        if (got < MTPROF_CHUNK_HEADER || !mtprof__chunk_is(cursor->source.info, chunk, header)) {
             return chunk_gone(cursor, chunk);
         }
         *data_bytes = got - MTPROF_CHUNK_HEADER;
@@ -101,8 +96,9 @@ static int confirm(const mtprof_cursor *cursor, mtprof__chunk *chunk)
         return MTPROF_OK;
     }
     MT_TRY(mtprof__bytes_read(cursor->source.bytes, chunk->offset, &again, sizeof again, &got));
-    return got == sizeof again && same_chunk(cursor, chunk, &again) ? MTPROF_OK
-                                                                    : chunk_gone(cursor, chunk);
+    return got == sizeof again && mtprof__chunk_is(cursor->source.info, chunk, &again)
+               ? MTPROF_OK
+               : chunk_gone(cursor, chunk);
 }
 
 /* The checksum of a chunk in state 2, or the bound of one that is not. */
@@ -159,10 +155,91 @@ static void enter(mtprof_cursor *cursor, const mtprof__chunk *chunk)
     cursor->thread = threads ? header->thread : 0;
 }
 
+/* ---- following ------------------------------------------------------------------------------- */
+
+/* The buffer with what is in it, and room for `bytes`. */
+static int buffer_extend(mtprof_cursor *cursor, size_t bytes)
+{
+    if (bytes <= cursor->capacity_bytes) {
+        return MTPROF_OK;
+    }
+    bytes = (size_t)mtb_round_up(bytes, MTPROF_CHUNK_ALIGN);
+    uint64_t *larger = mtb_resize(cursor->buffer, bytes, 1);
+    if (larger == NULL) {
+        return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for a chunk of %zu bytes", bytes);
+    }
+    cursor->buffer = larger;
+    cursor->capacity_bytes = bytes;
+    return MTPROF_OK;
+}
+
+/* Reads the chunk's records from `have` to `want` bytes after those in the buffer. */
+static int read_rest(mtprof_cursor *cursor, mtprof__chunk *chunk,
+                     const mtprof__chunk_header *header, bool last, size_t have)
+{
+    uint64_t room = cursor->source.index->end - chunk->offset - MTPROF_CHUNK_HEADER;
+    uint64_t want = header->committed; /* CL4, CL3 */
+    if (last && header->state != MTPROF_CHUNK_CHECKED && want > chunk->committed) {
+        want = chunk->committed;
+    }
+    want = want < room ? want : room;
+    if (want <= have) {
+        return MTPROF_EEND;
+    }
+    size_t got = 0;
+    MT_TRY(buffer_extend(cursor, MTPROF_CHUNK_HEADER + (size_t)want));
+    MT_TRY(mtprof__bytes_read(cursor->source.bytes, chunk->offset + MTPROF_CHUNK_HEADER + have,
+                              (char *)cursor->buffer + MTPROF_CHUNK_HEADER + have,
+                              (size_t)want - have, &got));
+    MT_TRY(confirm(cursor, chunk));
+    memcpy(cursor->buffer, header, sizeof *header);
+    MT_TRY(settle(cursor, chunk, last, have + got));
+    return cursor->n_words * sizeof(uint64_t) > have ? MTPROF_OK : MTPROF_EEND;
+}
+
+/* CL5. EEND: there is no more of the chunk, or it is gone. */
+static int load_more(mtprof_cursor *cursor)
+{
+    if (!cursor->follow || cursor->fresh || cursor->next_chunk == 0) {
+        return MTPROF_EEND;
+    }
+    mtprof__chunk *chunk = &cursor->stream->chunks[cursor->next_chunk - 1];
+    bool last = cursor->next_chunk == cursor->stream->n_chunks;
+    size_t have = cursor->n_words * sizeof(uint64_t);
+    if (last && chunk->committed <= have) {
+        return MTPROF_EEND;
+    }
+    mtprof__chunk_header header;
+    size_t got = 0;
+    int status =
+        mtprof__bytes_read(cursor->source.bytes, chunk->offset, &header, sizeof header, &got);
+    if (status == MTPROF_OK &&
+        (got < sizeof header || !mtprof__chunk_is(cursor->source.info, chunk, &header))) {
+        status = chunk_gone(cursor, chunk);
+    } else if (status == MTPROF_OK) {
+        status = mtprof__chunk_check(&header, chunk->offset, cursor->source.info->closed);
+        status = status == MTPROF_OK ? read_rest(cursor, chunk, &header, last, have) : status;
+    }
+    if (status == MTPROF_OK || status == MTPROF_ENOMEM || (status == MTPROF_EEND && !chunk->gone)) {
+        return status;
+    }
+    cursor->n_words = cursor->at; /* what was read of it has been used up */
+    cursor->fresh = true;
+    cursor->holes++;
+    cursor->n_damaged += status != MTPROF_EEND;
+    cursor->lost_bytes = chunk->committed > have ? chunk->committed - have : 0;
+    cursor->told = false;
+    return status;
+}
+
 int mtprof__cursor_load(mtprof_cursor *cursor)
 {
-    cursor->n_words = cursor->at = 0;
+    int more = load_more(cursor);
+    if (more != MTPROF_EEND) {
+        return more;
+    }
     while (cursor->next_chunk < cursor->stream->n_chunks) {
+        cursor->n_words = cursor->at = 0;
         mtprof__chunk *chunk = &cursor->stream->chunks[cursor->next_chunk];
         bool last = cursor->next_chunk + 1 == cursor->stream->n_chunks;
         size_t data_bytes = 0;

@@ -223,6 +223,25 @@ bool mtprof_reader_metadata(const mtprof_reader *reader, uint32_t index, mtprof_
     return true;
 }
 
+bool mtprof_reader_limit(const mtprof_reader *reader, uint32_t index, mtprof_limit_info *out)
+{
+    if (index >= reader->control.n_limits) {
+        return false;
+    }
+    *out = reader->control.limits[index];
+    return true;
+}
+
+bool mtprof_reader_unrecorded(const mtprof_reader *reader, uint32_t index,
+                              mtprof_unrecorded_info *out)
+{
+    if (index >= reader->control.n_unrecorded) {
+        return false;
+    }
+    *out = reader->control.unrecorded[index];
+    return true;
+}
+
 bool mtprof_reader_problem(const mtprof_reader *reader, uint32_t index, mtprof_problem *out)
 {
     if (index >= reader->problems.n) {

@@ -195,6 +195,10 @@ static int check_ranges(const mtprof_record *record, const mtprof__kind_rule *ru
         return (record->aux & MTPROF_KIND_MASK) <= MTPROF_KIND_STEP && record->aux >> 8 == 0
                    ? MTPROF_OK
                    : bad(record, "begin flags are out of range", record->aux);
+    case MTPROF_REC_LIMIT:
+        return (record->aux & 0xFF) < MTPROF_LIMIT_LEVELS && record->aux >> 8 < MTPROF_LIMIT_LEVELS
+                   ? MTPROF_OK
+                   : bad(record, "level is out of range", record->aux);
     case MTPROF_REC_ALLOC:
         return record->aux >> 8 <= 1 ? MTPROF_OK
                                      : bad(record, "flags are out of range", record->aux >> 8);

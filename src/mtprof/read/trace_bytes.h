@@ -43,6 +43,10 @@ int mtprof__bytes_read(const mtprof__bytes *bytes, uint64_t offset, void *buffer
 
 uint64_t mtprof__bytes_size(const mtprof__bytes *bytes);
 
+/* Whether a recorder holds the lock of the file: 1, 0, or -1 where that cannot be told (no file, or
+ * no locks). */
+int mtprof__bytes_is_locked(const mtprof__bytes *bytes);
+
 /* Calls the caller's close, if there is one, and forgets it. */
 void mtprof__bytes_close(mtprof__bytes *bytes);
 

@@ -15,8 +15,8 @@ static const bool slow_only = true;
 static const bool slow_only = false;
 #endif
 
-int mtprof__slot_init(mtprof__slot *slot, const mtprof_reader *reader, uint32_t stream,
-                      const mtprof__coverage *coverage)
+void mtprof__slot_init_on(mtprof__slot *slot, const mtprof_reader *reader,
+                          mtprof__read_stream *stream, const mtprof__coverage *coverage)
 {
     memset(slot, 0, sizeof *slot);
     slot->reader = reader;
@@ -26,8 +26,14 @@ int mtprof__slot_init(mtprof__slot *slot, const mtprof_reader *reader, uint32_t 
     slot->block = MTPROF__NO_SCOPE;
     slot->last_ns = INT64_MIN;
     mtprof__cursor_source source = {&reader->bytes, &reader->index, &reader->info};
-    mtprof__cursor_init(&slot->cursor, &source, &reader->index.streams[stream]);
+    mtprof__cursor_init(&slot->cursor, &source, stream);
     slot->key_base = mtprof__slot_bits(slot->cursor.stream->slot);
+}
+
+int mtprof__slot_init(mtprof__slot *slot, const mtprof_reader *reader, uint32_t stream,
+                      const mtprof__coverage *coverage)
+{
+    mtprof__slot_init_on(slot, reader, &reader->index.streams[stream], coverage);
     return MTPROF_OK;
 }
 
@@ -292,7 +298,7 @@ static int fetch_slow(mtprof__slot *slot)
         } else if (!slot->fetched) {
             int status = take_record(slot, &slot->record);
             if (status == MTPROF_EEND) {
-                return fetch_end(slot);
+                return slot->cursor.follow ? status : fetch_end(slot); /* SL6 */
             }
             MT_TRY(status);
         }
@@ -368,7 +374,11 @@ MT_INLINE bool take_edge(mtprof__slot *slot)
 int mtprof__slot_fetch(mtprof__slot *slot)
 {
     slot->plain = false;
-    MT_TRY(slot->status);
+    if (MT_UNLIKELY(slot->status != MTPROF_OK)) {
+        int status = slot->status;
+        slot->status = slot->cursor.follow ? MTPROF_OK : status; /* SL6: the next fetch goes on */
+        return status;
+    }
     if (MT_UNLIKELY(slot->fetched || slot->at_end || slot->has_waiting)) {
         return slot->at_end ? fetch_end(slot) : fetch_slow(slot);
     }
@@ -463,12 +473,36 @@ static int apply_point(mtprof__slot *slot, enum mtprof__slot_edge *edge)
     }
     slot->record.words = slot->point_words;
     slot->fetched = false;
+    if (record->kind == MTPROF_REC_INSTANT) {
+        slot->instant_at = slot->cursor.next_ordinal;
+    }
     mtprof__payload_reset(&slot->point);
     if ((mtprof__kind_traits(record->kind) & MTPROF__BEGIN_OWNER) != 0) {
         MT_TRY(gather(slot, &slot->point));
     }
     slot->at = slot->n > slot->floor ? slot->n - 1 : MTPROF__NO_SCOPE;
     *edge = MTPROF__SLOT_POINT;
+    return MTPROF_OK;
+}
+
+/* SL6: a payload whose begin was the last record when the stream was read before. That begin is the
+ * innermost scope, and has the last ordinal. */
+static int apply_late(mtprof__slot *slot, enum mtprof__slot_edge *edge)
+{
+    uint32_t at = slot->n - 1;
+    mtprof__payload_store *store = NULL;
+    slot->fetched = false;
+    if (!slot->cursor.follow || slot->cursor.owner != MTPROF__OWNER_BEGIN ||
+        slot->n <= slot->floor ||
+        slot->scopes[at].key != (slot->key_base | (slot->cursor.next_ordinal - 1)) ||
+        slot->instant_at == slot->cursor.next_ordinal) {
+        return MTPROF_EEND;
+    }
+    MT_TRY(open_payload(slot, at, &store));
+    MT_TRY(mtprof__payload_add(store, slot->reader, &slot->record));
+    MT_TRY(gather_scope(slot, at));
+    slot->at = at;
+    *edge = MTPROF__SLOT_LATE;
     return MTPROF_OK;
 }
 
@@ -487,7 +521,12 @@ static int apply_other(mtprof__slot *slot, enum mtprof__slot_edge *edge)
     case MTPROF_REC_ALLOC:
     case MTPROF_REC_OUT_OF_MEMORY:
     case MTPROF_REC_RESERVED: return apply_point(slot, edge);
-    default: slot->fetched = false; return MTPROF_EEND;
+    default:
+        if (is_payload(slot->record.kind)) {
+            return apply_late(slot, edge);
+        }
+        slot->fetched = false;
+        return MTPROF_EEND;
     }
 }
 

@@ -21,6 +21,9 @@
  *        it is unknown what ended. So all open scopes end at the last time before the hole,
  *        truncated; scopes that begin after it have no parent from before, and ends of scopes that
  *        began before it are ignored.
+ *   SL6  Where the cursor follows a stream that grows, its end is not the end: nothing is cut off
+ *        there, and the next fetch goes on. A begin may have been published without its payloads:
+ *        these come later, with an edge of their own.
  *
  * Scopes and payloads named by an edge are valid until the next fetch.
  */
@@ -36,12 +39,13 @@
 #define MTPROF__NO_SCOPE UINT32_MAX
 
 enum mtprof__slot_edge {
-    MTPROF__SLOT_BEGIN,      /* scope `at` has begun; what came with it is in its payload */
-    MTPROF__SLOT_END,        /* scope `at` has ended: end_ns, self_ns, flags are final */
-    MTPROF__SLOT_POINT,      /* `record` (its first words in point_words) at `ns`, inside scope
+    MTPROF__SLOT_BEGIN,       /* scope `at` has begun; what came with it is in its payload */
+    MTPROF__SLOT_END,         /* scope `at` has ended: end_ns, self_ns, flags are final */
+    MTPROF__SLOT_POINT,       /* `record` (its first words in point_words) at `ns`, inside scope
                                 `at`: an INSTANT, COUNTER, FLOW, LAUNCH, ALLOC or RESERVED; payload
                                 in `point` */
-    MTPROF__SLOT_FOREIGN_END /* `record` ends a begin of another slot at `ns` */
+    MTPROF__SLOT_FOREIGN_END, /* `record` ends a begin of another slot at `ns` */
+    MTPROF__SLOT_LATE         /* SL6: scope `at` got payloads after its begin was shown */
 };
 
 typedef struct mtprof__scope {
@@ -112,8 +116,9 @@ typedef struct mtprof__slot {
     bool fetched;      /* `record` has not done its work yet */
     bool has_waiting;  /* `waiting` comes next */
     bool at_end;
-    uint64_t holes; /* of the cursor's: those that SL5 was done for */
-    int status;     /* a failure that the next fetch returns */
+    uint64_t holes;      /* of the cursor's: those that SL5 was done for */
+    uint64_t instant_at; /* SL6: the next ordinal when the last instant came */
+    int status;          /* a failure that the next fetch returns */
     mtprof_record record, waiting;
     uint64_t point_words[4];
     int64_t ns;      /* its time (SL1) */
@@ -131,6 +136,9 @@ typedef struct mtprof__slot {
 /* A slot's stream (of kind THREAD). Fails with ENOMEM. */
 int mtprof__slot_init(mtprof__slot *slot, const mtprof_reader *reader, uint32_t stream,
                       const mtprof__coverage *coverage);
+/* The same on a stream that need not be in the reader's index, and outlives the slot. */
+void mtprof__slot_init_on(mtprof__slot *slot, const mtprof_reader *reader,
+                          mtprof__read_stream *stream, const mtprof__coverage *coverage);
 void mtprof__slot_fini(mtprof__slot *slot);
 
 /* The next record of a covered epoch: sets order_ns and order_block. EEND when there is none and
