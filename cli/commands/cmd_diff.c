@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mtprof diff: what changed between two traces, row by row (diff_rows.h has the rules).
+ * mtprof diff: what changed between two traces, row by row (compare.h has the rules).
  */
 #include "cli/command.h"
-#include "cli/commands/diff_rows.h"
+#include "cli/groups.h"
 #include "cli/json_out.h"
 #include "cli/term.h"
 #include "cli/trace_file.h"
 #include "cli/units.h"
+
+#include <mtprof/compare.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -19,14 +21,6 @@ enum {
     LEAST_NAME = 16
 };
 
-enum order {
-    ORDER_CHANGE = 0,
-    ORDER_RATIO,
-    ORDER_TIME,
-    ORDER_CALLS,
-    ORDER_MEMORY,
-    ORDER_NAME
-};
 static const char *const orders[] = {"change", "ratio", "time", "calls", "memory", "name", NULL};
 
 typedef struct diff_settings {
@@ -106,50 +100,24 @@ static const cli_option options[] = {
      .offset = AT(limit)},
 };
 
-/* ---- order ----------------------------------------------------------------------------------- */
+/* ---- the rows -------------------------------------------------------------------------------- */
 
-static enum order sort_order;
+typedef struct diff {
+    mtprof_compare *compare;
+    mtprof_compare_facts facts;
+    mtprof_compare_row total;
+} diff;
 
-static double change_ratio(const cli_diff_row *r)
+static mtprof_compare_row row_at(const diff *d, uint32_t index)
+{
+    mtprof_compare_row row = {.struct_size = sizeof row};
+    (void)mtprof_compare_get_row(d->compare, index, &row);
+    return row;
+}
+
+static double change_ratio(const mtprof_compare_row *r)
 {
     return r->a.ns > 0 ? r->b.ns / r->a.ns - 1 : (double)NAN;
-}
-
-/* Without steps times are per call: a change counts as often as there are calls. */
-static bool sort_per_call;
-
-static double weight(const cli_diff_row *r)
-{
-    return sort_per_call ? fmax(r->a.calls, r->b.calls) : 1;
-}
-
-static double sort_value(const cli_diff_row *r)
-{
-    double ratio;
-    switch (sort_order) {
-    case ORDER_RATIO:
-        ratio = change_ratio(r);
-        return isnan(ratio) ? (r->b.ns > 0 ? (double)INFINITY : 0) : fabs(ratio);
-    case ORDER_TIME: return fmax(r->a.whole_ns, r->b.whole_ns);
-    case ORDER_CALLS: return fabs(r->b.calls - r->a.calls);
-    case ORDER_MEMORY: return fabs(r->b.memory - r->a.memory);
-    default: return fabs(r->b.ns - r->a.ns) * weight(r);
-    }
-}
-
-static int compare_names(const cli_diff_row *a, const cli_diff_row *b)
-{
-    int order = strcmp(a->name.bytes, b->name.bytes);
-    order = order != 0 ? order : strcmp(a->detail, b->detail);
-    return order != 0 ? order : strcmp(a->key, b->key);
-}
-
-static int compare_rows(const void *a, const void *b)
-{
-    const cli_diff_row *x = a, *y = b;
-    double u = sort_order == ORDER_NAME ? 0 : sort_value(x);
-    double v = sort_order == ORDER_NAME ? 0 : sort_value(y);
-    return u > v ? -1 : u < v ? 1 : compare_names(x, y);
 }
 
 /* ---- a table --------------------------------------------------------------------------------- */
@@ -166,16 +134,16 @@ static bool same_number(double a, double b)
 }
 
 /* Columns in which nothing differs are left out. */
-static layout plan(const cli_diff *d)
+static layout plan(const diff *d)
 {
     layout l = {0};
     size_t name = 0, fixed = 2 * 10 + 9 + 10 + 8;
-    for (size_t i = 0; i < d->n_rows; i++) {
-        const cli_diff_row *r = &d->rows[i];
-        bool both = r->a.there && r->b.there;
-        l.calls |= both && !same_number(r->a.calls, r->b.calls);
-        l.memory |= !same_number(r->a.memory, r->b.memory);
-        size_t width = cli_two_width(r->name, cli_text(r->detail));
+    for (uint32_t i = 0; i < d->facts.rows; i++) {
+        mtprof_compare_row r = row_at(d, i);
+        bool both = r.a.there && r.b.there;
+        l.calls |= both && !same_number(r.a.calls, r.b.calls);
+        l.memory |= !same_number(r.a.memory_bytes, r.b.memory_bytes);
+        size_t width = cli_two_width(r.name, r.detail);
         name = width > name ? width : name;
     }
     size_t width = cli_term_width();
@@ -194,7 +162,7 @@ static cli_quantity plain_number(double value)
     return q;
 }
 
-static void print_calls(const cli_diff_row *r)
+static void print_calls(const mtprof_compare_row *r)
 {
     char text[80];
     cli_quantity a = plain_number(r->a.calls), b = plain_number(r->b.calls);
@@ -207,12 +175,14 @@ static void print_calls(const cli_diff_row *r)
     printf(" %12s", text);
 }
 
-static enum cli_style verdict_style(cli_verdict verdict)
+static enum cli_style verdict_style(uint32_t verdict)
 {
-    return verdict == CLI_SLOWER ? CLI_RED : verdict == CLI_FASTER ? CLI_GREEN : CLI_DIM;
+    return verdict == MTPROF_VERDICT_SLOWER   ? CLI_RED
+           : verdict == MTPROF_VERDICT_FASTER ? CLI_GREEN
+                                              : CLI_DIM;
 }
 
-static void print_row(const cli_diff_row *r, const layout *l)
+static void print_row(const mtprof_compare_row *r, const layout *l)
 {
     cli_quantity change = cli_change(change_ratio(r)), noise = {"-"};
     double ratio = r->a.ns > 0 ? r->noise_ns / r->a.ns : (double)NAN;
@@ -223,7 +193,7 @@ static void print_row(const cli_diff_row *r, const layout *l)
         (void)snprintf(noise.text, sizeof noise.text, "%.*f %%", ratio < 9.995 ? 1 : 0,
                        fmin(100 * ratio, 99999));
     }
-    cli_print_two(r->name, cli_text(r->detail), l->name_width);
+    cli_print_two(r->name, r->detail, l->name_width);
     printf(" %9s", r->a.there ? cli_duration(r->a.ns).text : "-");
     printf(" %9s", r->b.there ? cli_duration(r->b.ns).text : "-");
     printf(" %9s %8s", change.text, noise.text);
@@ -231,13 +201,13 @@ static void print_row(const cli_diff_row *r, const layout *l)
         print_calls(r);
     }
     if (l->memory) {
-        printf(" %11s", cli_signed_bytes(r->b.memory - r->a.memory).text);
+        printf(" %11s", cli_signed_bytes(r->b.memory_bytes - r->a.memory_bytes).text);
     }
-    if (r->verdict == CLI_SAME || r->verdict == CLI_UNKNOWN) {
-        fputs(r->verdict == CLI_SAME ? "\n" : "  ?\n", stdout);
+    if (r->verdict == MTPROF_VERDICT_SAME || r->verdict == MTPROF_VERDICT_UNKNOWN) {
+        fputs(r->verdict == MTPROF_VERDICT_SAME ? "\n" : "  ?\n", stdout);
         return;
     }
-    printf("  %s%s%s\n", cli_style(verdict_style(r->verdict)), cli_verdict_name(r->verdict),
+    printf("  %s%s%s\n", cli_style(verdict_style(r->verdict)), mtprof_verdict_name(r->verdict),
            cli_style(CLI_PLAIN));
 }
 
@@ -251,17 +221,17 @@ static void print_rule(const layout *l)
     printf("%s\n", cli_style(CLI_PLAIN));
 }
 
-static void print_head(const cli_diff *d, const char *a, const char *b, const layout *l)
+static void print_head(const diff *d, const char *a, const char *b, const layout *l)
 {
     printf("A %s\nB %s\n", a, b);
-    if (d->per_step) {
+    if (d->facts.per_step) {
         printf("Self time per step (%u steps in A, %u in B); noise is what chance explains.\n\n",
-               d->steps_a, d->steps_b);
+               d->facts.steps_a, d->facts.steps_b);
     } else {
         printf("Self time per call; the last line: A's calls together.\nNoise is unknown: %s.\n\n",
-               d->steps_a < 2 && d->steps_b < 2 ? "both have fewer than two steps"
-               : d->steps_a < 2                 ? "A has fewer than two steps"
-                                                : "B has fewer than two steps");
+               d->facts.steps_a < 2 && d->facts.steps_b < 2 ? "both have fewer than two steps"
+               : d->facts.steps_a < 2                       ? "A has fewer than two steps"
+                                                            : "B has fewer than two steps");
     }
     printf("%s%-*s %9s %9s %9s %8s%s%s%s\n", cli_style(CLI_BOLD), (int)l->name_width, "Name", "A",
            "B", "Change", "Noise", l->calls ? "        Calls" : "", l->memory ? "      Memory" : "",
@@ -269,47 +239,49 @@ static void print_head(const cli_diff *d, const char *a, const char *b, const la
     print_rule(l);
 }
 
-static void print_verdicts(const cli_diff *d)
+static void print_verdicts(const diff *d)
 {
-    static const cli_verdict shown[] = {CLI_SLOWER, CLI_FASTER, CLI_NEW, CLI_GONE};
+    static const uint32_t shown[] = {MTPROF_VERDICT_SLOWER, MTPROF_VERDICT_FASTER,
+                                     MTPROF_VERDICT_NEW, MTPROF_VERDICT_GONE};
     const char *joint = "";
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
-        if (d->counts[shown[i]] > 0) {
-            printf("%s%s%zu %s%s", joint, cli_style(verdict_style(shown[i])), d->counts[shown[i]],
-                   cli_verdict_name(shown[i]), cli_style(CLI_PLAIN));
+        if (d->facts.counts[shown[i]] > 0) {
+            printf("%s%s%u %s%s", joint, cli_style(verdict_style(shown[i])),
+                   d->facts.counts[shown[i]], mtprof_verdict_name(shown[i]), cli_style(CLI_PLAIN));
             joint = ", ";
         }
     }
     if (*joint == '\0') {
         fputs("no row changed beyond noise and threshold", stdout);
     }
-    if (d->total.key != NULL &&
-        (d->total.verdict == CLI_SLOWER || d->total.verdict == CLI_FASTER)) {
+    if (d->facts.has_total &&
+        (d->total.verdict == MTPROF_VERDICT_SLOWER || d->total.verdict == MTPROF_VERDICT_FASTER)) {
         printf("; together %s%s%s", cli_style(verdict_style(d->total.verdict)),
-               cli_verdict_name(d->total.verdict), cli_style(CLI_PLAIN));
+               mtprof_verdict_name(d->total.verdict), cli_style(CLI_PLAIN));
     }
-    puts(d->counts[CLI_UNKNOWN] > 0 ? " (? not judged: in too few steps)" : "");
+    puts(d->facts.counts[MTPROF_VERDICT_UNKNOWN] > 0 ? " (? not judged: in too few steps)" : "");
 }
 
-static void print_table(const diff_settings *s, const cli_diff *d, const char *a, const char *b)
+static void print_table(const diff_settings *s, const diff *d, const char *a, const char *b)
 {
     layout l = plan(d);
     size_t most = s->limit < 0 ? SIZE_MAX : s->limit > 0 ? (size_t)s->limit : DEFAULT_ROWS;
     if (!s->common.quiet) {
         print_head(d, a, b, &l);
     }
-    for (size_t i = 0; i < d->n_rows && i < most; i++) {
-        print_row(&d->rows[i], &l);
+    for (uint32_t i = 0; i < d->facts.rows && i < most; i++) {
+        mtprof_compare_row r = row_at(d, i);
+        print_row(&r, &l);
     }
     if (s->common.quiet) {
         return;
     }
     print_rule(&l);
-    if (d->total.key != NULL) {
+    if (d->facts.has_total) {
         print_row(&d->total, &l);
     }
     putchar('\n');
-    cli_print_more(d->n_rows > most ? d->n_rows - most : 0, "row");
+    cli_print_more(d->facts.rows > most ? d->facts.rows - most : 0, "row");
     if (l.narrow) {
         printf("%smemory differs as well; a terminal of 100 columns shows it%s\n",
                cli_style(CLI_DIM), cli_style(CLI_PLAIN));
@@ -319,7 +291,7 @@ static void print_table(const diff_settings *s, const cli_diff *d, const char *a
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void json_side(const char *key, const cli_side *side)
+static void json_side(const char *key, const mtprof_compare_side *side)
 {
     if (!side->there) {
         cli_json_null(key);
@@ -328,49 +300,50 @@ static void json_side(const char *key, const cli_side *side)
     cli_json_object(key);
     cli_json_real("time_ns", side->ns);
     cli_json_real("calls", side->calls);
-    cli_json_real("memory_bytes", side->memory);
+    cli_json_real("memory_bytes", side->memory_bytes);
     cli_json_uint("steps", side->steps);
     cli_json_real("deviation_ns", side->deviation_ns);
     cli_json_end_object();
 }
 
-static void json_row(const char *key, const cli_diff_row *r)
+static void json_row(const char *key, const mtprof_compare_row *r)
 {
     cli_json_object(key);
     cli_json_text("name", r->name);
-    cli_json_string("group", r->detail);
+    cli_json_text("group", r->detail);
     cli_json_string("clock", r->on_device ? "device" : "host");
     json_side("a", &r->a);
     json_side("b", &r->b);
     cli_json_real("change_ns", r->b.ns - r->a.ns);
     cli_json_real("change_percent", 100 * change_ratio(r));
     cli_json_real("noise_ns", r->noise_ns);
-    cli_json_string("verdict", cli_verdict_name(r->verdict));
+    cli_json_string("verdict", mtprof_verdict_name(r->verdict));
     cli_json_end_object();
 }
 
-static void print_json(const diff_settings *s, const cli_diff *d, const char *a, const char *b)
+static void print_json(const diff_settings *s, const diff *d, const char *a, const char *b)
 {
     cli_json_object(NULL);
     cli_json_string("a", a);
     cli_json_string("b", b);
-    cli_json_bool("per_step", d->per_step);
-    cli_json_bool("per_call", !d->per_step);
-    cli_json_uint("steps_a", d->steps_a);
-    cli_json_uint("steps_b", d->steps_b);
-    cli_json_uint("judged", d->judged);
-    cli_json_bool("regression", cli_diff_slower(d));
+    cli_json_bool("per_step", d->facts.per_step);
+    cli_json_bool("per_call", !d->facts.per_step);
+    cli_json_uint("steps_a", d->facts.steps_a);
+    cli_json_uint("steps_b", d->facts.steps_b);
+    cli_json_uint("judged", d->facts.judged);
+    cli_json_bool("regression", d->facts.slower);
     cli_json_object("counts");
-    for (int v = 0; v < CLI_VERDICT_COUNT; v++) {
-        cli_json_uint(cli_verdict_name((cli_verdict)v), d->counts[v]);
+    for (int v = 0; v < MTPROF_VERDICT_COUNT; v++) {
+        cli_json_uint(mtprof_verdict_name((uint32_t)v), d->facts.counts[v]);
     }
     cli_json_end_object();
     cli_json_array("rows");
-    for (size_t i = 0; i < d->n_rows && (s->limit <= 0 || i < (size_t)s->limit); i++) {
-        json_row(NULL, &d->rows[i]);
+    for (uint32_t i = 0; i < d->facts.rows && (s->limit <= 0 || i < (size_t)s->limit); i++) {
+        mtprof_compare_row r = row_at(d, i);
+        json_row(NULL, &r);
     }
     cli_json_end_array();
-    if (d->total.key != NULL) {
+    if (d->facts.has_total) {
         json_row("total", &d->total);
     }
     cli_json_end_object();
@@ -383,32 +356,49 @@ static double percent_or(double given, double otherwise)
     return (given == 0 ? otherwise : given < 0 ? 0 : given) / 100;
 }
 
+static mtprof_status make_diff(const diff_settings *s, mtprof_model *a, mtprof_model *b, diff *d)
+{
+    mtprof_averages_options rows = cli_averages_options(&s->groups, s->name, &s->steps);
+    const mtprof_compare_options o = {
+        .struct_size = sizeof o,
+        .rows = &rows,
+        .threshold_given = 1,
+        .threshold = percent_or(s->threshold, 5),
+        .alpha = fmin(fmax(percent_or(s->alpha, 1), 1e-12), 0.5),
+        .min_ns = (double)s->min_ns,
+    };
+    *d = (diff){.facts = {.struct_size = sizeof d->facts},
+                .total = {.struct_size = sizeof d->total}};
+    mtprof_status status = mtprof_compare_new(a, b, &o, &d->compare);
+    if (status == MTPROF_OK) {
+        status = mtprof_compare_sort(d->compare, orders[s->sort]);
+    }
+    if (status == MTPROF_OK) {
+        status = mtprof_compare_get_facts(d->compare, &d->facts);
+    }
+    if (status == MTPROF_OK && d->facts.has_total) {
+        status = mtprof_compare_get_total(d->compare, &d->total);
+    }
+    return status;
+}
+
 static int compare(const cli_call *call, mtprof_model *a, mtprof_model *b)
 {
     const diff_settings *s = call->settings;
-    cli_diff d;
-    cli_diff_options o = {
-        .groups = s->groups,
-        .name = s->name,
-        .steps = s->steps,
-        .alpha = fmin(fmax(percent_or(s->alpha, 1), 1e-12), 0.5),
-        .threshold = percent_or(s->threshold, 5),
-        .min_ns = (double)s->min_ns,
-    };
+    diff d;
     int code = CLI_FAILED;
-    if (cli_diff_make(a, call->operands[0], b, call->operands[1], &o, &d)) {
-        cli_progress_end();
-        sort_order = (enum order)s->sort;
-        sort_per_call = !d.per_step;
-        qsort(d.rows, d.n_rows, sizeof *d.rows, compare_rows);
-        if (s->common.json) {
-            print_json(s, &d, call->operands[0], call->operands[1]);
-        } else {
-            print_table(s, &d, call->operands[0], call->operands[1]);
-        }
-        code = cli_diff_slower(&d) ? CLI_FOUND : CLI_OK;
+    mtprof_status status = make_diff(s, a, b, &d);
+    cli_progress_end();
+    if (status != MTPROF_OK) {
+        code = cli_library_error("diff", status);
+    } else if (s->common.json) {
+        print_json(s, &d, call->operands[0], call->operands[1]);
+        code = d.facts.slower ? CLI_FOUND : CLI_OK;
+    } else {
+        print_table(s, &d, call->operands[0], call->operands[1]);
+        code = d.facts.slower ? CLI_FOUND : CLI_OK;
     }
-    cli_diff_free(&d);
+    mtprof_compare_free(d.compare);
     return code;
 }
 

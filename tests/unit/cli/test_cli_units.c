@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The command's small parts: quantities, noise bounds, texts of traces, progress.
+ * The command's small parts: quantities, texts of traces, progress.
  */
-#include "cli/student.h"
 #include "cli/term.h"
 #include "cli/units.h"
 #include "harness/mt_test.h"
@@ -106,62 +105,6 @@ TEST(bytes_and_counts_are_printed)
     CHECK_EQ_STR(cli_change(0.123).text, "+12.3 %");
     CHECK_EQ_STR(cli_change(-0.5).text, "-50.0 %");
     CHECK_EQ_STR(cli_change(11).text, "x12.0");
-}
-
-/* ---- noise: tables of Student's distribution ------------------------------------------------- */
-
-TEST(student_is_as_in_the_tables)
-{
-    CHECK_NEAR_F64(cli_student_t(0.05, 1), 12.7062, 1e-4);
-    CHECK_NEAR_F64(cli_student_t(0.05, 10), 2.2281, 1e-4);
-    CHECK_NEAR_F64(cli_student_t(0.01, 1), 63.6567, 1e-4);
-    CHECK_NEAR_F64(cli_student_t(0.01, 30), 2.7500, 1e-4);
-    CHECK_NEAR_F64(cli_student_t(0.001, 120), 3.3735, 1e-4);
-    CHECK_NEAR_F64(cli_student_t(0.05, 1e6), 1.95997, 1e-4); /* nearly the normal one */
-}
-
-TEST(noise_is_welch)
-{
-    /* Equal sizes and deviations: df = 2 (n - 1), standard error = s sqrt(2 / n). */
-    cli_sample a = {10, 100, 5}, b = {10, 120, 5};
-    CHECK_NEAR_F64(cli_noise_bound(a, b, 0.05), 2.1009 * 5 * sqrt(0.2), 1e-3);
-    cli_sample exact = {10, 100, 0};
-    CHECK_EQ_F64(cli_noise_bound(exact, exact, 0.05), 0);
-    cli_sample one = {1, 100, 0};
-    CHECK(isnan(cli_noise_bound(one, b, 0.05)));
-    CHECK(isnan(cli_noise_bound(a, one, 0.05)));
-}
-
-/* Chance alone must cross the bound about as often as alpha says. */
-TEST(noise_is_crossed_as_often_as_alpha_says)
-{
-    enum {
-        TRIALS = 4000,
-        STEPS = 8
-    };
-    uint64_t seed = mt_test_seed();
-    int crossed = 0;
-    for (int trial = 0; trial < TRIALS; trial++) {
-        cli_sample samples[2];
-        for (int side = 0; side < 2; side++) {
-            double sum = 0, squares = 0;
-            for (int i = 0; i < STEPS; i++) {
-                double value = 0; /* the sum of twelve uniform ones is nearly normal */
-                for (int k = 0; k < 12; k++) {
-                    value += (double)(mt_test_random(&seed) >> 11) / 9007199254740992.0;
-                }
-                sum += value;
-                squares += value * value;
-            }
-            double mean = sum / STEPS;
-            double variance = (squares - STEPS * mean * mean) / (STEPS - 1);
-            samples[side] = (cli_sample){STEPS, mean, sqrt(variance)};
-        }
-        double bound = cli_noise_bound(samples[0], samples[1], 0.05);
-        crossed += fabs(samples[0].mean - samples[1].mean) > bound;
-    }
-    CHECK(crossed > TRIALS * 3 / 100);
-    CHECK(crossed < TRIALS * 7 / 100);
 }
 
 /* ---- text of traces -------------------------------------------------------------------------- */

@@ -16,7 +16,7 @@ typedef struct plain_text {
 
 static int write_plain(void *context, const void *bytes, size_t length)
 {
-    mtprof__write_html(((const plain_text *)context)->writer, bytes, length);
+    mtb_write_html(((const plain_text *)context)->writer, bytes, length);
     return 0;
 }
 
@@ -38,7 +38,7 @@ static int write_data(mtprof__report *r)
     static int (*const parts[])(mtprof__report *) = {
         mtprof__report_facts,  mtprof__report_findings,  mtprof__report_steps,
         mtprof__report_rows,   mtprof__report_timelines, mtprof__report_flame,
-        mtprof__report_memory, mtprof__report_health};
+        mtprof__report_memory, mtprof__report_compare,   mtprof__report_health};
     for (size_t i = 0; i < MT_COUNT(parts); i++) {
         MT_TRY(parts[i](r));
         MT_TRY(mtprof__export_report_progress(r->job, NULL));

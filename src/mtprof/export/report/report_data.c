@@ -15,27 +15,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-void mtprof__report_name(const mtprof__report *r, mtprof_text text)
+void mtprof__report_name(mtprof__report *r, mtprof_text text)
 {
     mtb_write_literal(r->job->writer, "\"");
     mtprof__report_name_inner(r, text);
     mtb_write_literal(r->job->writer, "\"");
 }
 
-void mtprof__report_name_inner(const mtprof__report *r, mtprof_text text)
+/* Escapes make a byte up to six, so what is counted is what was written. */
+static size_t name_limit(const mtprof__report *r)
+{
+    return r->name_bytes < MTPROF__REPORT_NAMES_FULL   ? MTPROF__REPORT_NAME_BYTES
+           : r->name_bytes < MTPROF__REPORT_NAMES_MOST ? MTPROF__REPORT_SHORT_NAME
+                                                       : 0;
+}
+
+void mtprof__report_name_inner(mtprof__report *r, mtprof_text text)
 {
     mtb_writer *writer = r->job->writer;
-    if (text.length <= MTPROF__REPORT_NAME_BYTES) {
+    uint64_t before = mtb_writer_total(writer);
+    size_t length = name_limit(r);
+    if (text.length <= length) {
         mtprof__write_script_inner(writer, text.bytes, text.length);
-        return;
+    } else {
+        while (length > 0 && ((unsigned char)text.bytes[length] & 0xC0) == 0x80) {
+            length--; /* not inside a character */
+        }
+        r->job->report.left_out++;
+        mtprof__write_script_inner(writer, text.bytes, length);
+        mtb_write_literal(writer, "\\u2026");
     }
-    size_t length = MTPROF__REPORT_NAME_BYTES;
-    while (length > 0 && ((unsigned char)text.bytes[length] & 0xC0) == 0x80) {
-        length--; /* not inside a character */
-    }
-    r->job->report.left_out++;
-    mtprof__write_script_inner(writer, text.bytes, length);
-    mtb_write_literal(writer, "\\u2026");
+    r->name_bytes += mtb_writer_total(writer) - before;
 }
 
 /* ---- the verdict ----------------------------------------------------------------------------- */
@@ -65,8 +75,10 @@ int mtprof__report_facts(mtprof__report *r)
     }
     mtb_write_literal(writer, ",\n\"parts\": [");
     for (uint32_t part = 0; part < MTPROF_PART_COUNT; part++) {
-        mtb_write_format(writer, "%s[\"%s\", %lld]", part > 0 ? ", " : "", mtprof_part_name(part),
-                         (long long)mtprof_explain_part_ns(r->explain, MTPROF_EXPLAIN_ALL, part));
+        mtb_write_format(writer, "%s[\"%s\", %lld, \"%s\", \"%s\"]", part > 0 ? ", " : "",
+                         mtprof_part_name(part),
+                         (long long)mtprof_explain_part_ns(r->explain, MTPROF_EXPLAIN_ALL, part),
+                         mtprof_part_color(part), mtprof_part_title(part));
     }
     mtb_write_literal(writer, "],\n");
     return MTPROF_OK;
@@ -284,6 +296,9 @@ int mtprof__report_health(mtprof__report *r)
         uint64_t value;
     } items[] = {{"events recorded", h.begins},
                  {"events lost", h.lost},
+                 {"events left out by the limit of the overhead", h.unrecorded},
+                 {"events without their payloads, for the limit", h.without_payload},
+                 {"changes of what is recorded, for the limit", h.limit_changes},
                  {"events that ring mode discarded", h.evicted},
                  {"scopes cut off by a stop", h.truncated},
                  {"launches", h.launches},

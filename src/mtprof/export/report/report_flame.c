@@ -46,7 +46,7 @@ static size_t count_kept(const mtprof__path_tree *tree, double share)
 
 /* numbers: by node, the place in the page; 0: left out. A kept node's parent is kept: it has no
  * less. */
-static void write_nodes(const mtprof__report *r, const mtprof__path_tree *tree, double share,
+static void write_nodes(mtprof__report *r, const mtprof__path_tree *tree, double share,
                         uint32_t *numbers, uint32_t *parts)
 {
     mtb_writer *writer = r->job->writer;

@@ -2,20 +2,20 @@
  *
  * How much two means may differ by chance.
  */
-#ifndef CLI_STUDENT_H
-#define CLI_STUDENT_H
+#ifndef MTPROF_ANALYZE_COMPARE_STUDENT_H
+#define MTPROF_ANALYZE_COMPARE_STUDENT_H
 
-typedef struct cli_sample {
+typedef struct mtprof__sample {
     double n, mean, deviation; /* of the sample: with n - 1 */
-} cli_sample;
+} mtprof__sample;
 
 /* Student's t for which chance exceeds +-t with probability alpha, at df degrees of freedom. */
-double cli_student_t(double alpha, double df);
+double mtprof__student_t(double alpha, double df);
 
 /*
  * Welch's bound: a difference of the means larger than this comes from chance with a probability
  * below alpha. NaN with fewer than two values in a sample.
  */
-double cli_noise_bound(cli_sample a, cli_sample b, double alpha);
+double mtprof__noise_bound(mtprof__sample a, mtprof__sample b, double alpha);
 
-#endif /* CLI_STUDENT_H */
+#endif /* MTPROF_ANALYZE_COMPARE_STUDENT_H */

@@ -3,7 +3,7 @@
  * Student's t, see student.h: the regularised incomplete beta function by its continued fraction
  * (evaluated from the front, after Lentz), inverted by halving.
  */
-#include "cli/student.h"
+#include "mtprof/analyze/compare/student.h"
 
 #include <math.h>
 
@@ -43,14 +43,16 @@ static double incomplete_beta(double a, double b, double x)
     if (x <= 0 || x >= 1) {
         return x <= 0 ? 0 : 1;
     }
-    double front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x));
+    int sign; /* lgamma() would write a global */
+    double scale = lgamma_r(a + b, &sign) - lgamma_r(a, &sign) - lgamma_r(b, &sign);
+    double front = exp(scale + a * log(x) + b * log1p(-x));
     if (x < (a + 1) / (a + b + 2)) {
         return front * beta_fraction(a, b, x) / a;
     }
     return 1 - front * beta_fraction(b, a, 1 - x) / b;
 }
 
-double cli_student_t(double alpha, double df)
+double mtprof__student_t(double alpha, double df)
 {
     double low = 0, high = 1;
     /* P(|T| > t) = I(df / (df + t^2); df / 2, 1/2) */
@@ -68,7 +70,7 @@ double cli_student_t(double alpha, double df)
     return high;
 }
 
-double cli_noise_bound(cli_sample a, cli_sample b, double alpha)
+double mtprof__noise_bound(mtprof__sample a, mtprof__sample b, double alpha)
 {
     if (a.n < 2 || b.n < 2) {
         return NAN;
@@ -78,5 +80,5 @@ double cli_noise_bound(cli_sample a, cli_sample b, double alpha)
         return 0;
     }
     double df = (va + vb) * (va + vb) / (va * va / (a.n - 1) + vb * vb / (b.n - 1));
-    return cli_student_t(alpha, df) * sqrt(va + vb);
+    return mtprof__student_t(alpha, df) * sqrt(va + vb);
 }
