@@ -89,6 +89,9 @@ typedef struct mtprof_row {
     mtprof_text device_type; /**< "CPU", "CUDA" … of `device` */
     int64_t loose_ns; /**< of cpu_ns: events that do not nest (asynchronous, or outliving what was
                            around them, as scopes of tasks do): no part of the thread's time */
+    uint64_t
+        unrecorded; /**< calls of this name that the limit of the overhead left out, in all rows
+                              of the name together: count and sums are of a sample. 0: of all */
 } mtprof_row;
 
 /** Groups a model's events. options may be NULL. Fails with EINVAL (names the value), and as
@@ -157,6 +160,21 @@ typedef struct mtprof_row_noise {
 MTPROF_API mtprof_status mtprof_averages_get_noise(mtprof_averages *averages, uint32_t index,
                                                    mtprof_row_noise *noise);
 
+/** What the host's events of one step took together, functions left out. Later versions may
+ * append. */
+typedef struct mtprof_step_sum {
+    uint32_t struct_size; /**< set by the library */
+    int32_t step;
+    uint64_t events; /**< that began in it */
+    double self_ns;  /**< their self time */
+} mtprof_step_sum;
+/** Not 0: no further steps (ECALLBACK). */
+typedef int mtprof_step_visitor(void *user, const mtprof_step_sum *sum);
+/** Visits the steps that have events, in order of their numbers, each once. Fails with EINVAL (no
+ * model, no visitor), ENOMEM, ECALLBACK, and as mtprof_model_get_column(). */
+MTPROF_API mtprof_status mtprof_model_visit_steps(mtprof_model *model, mtprof_step_visitor *visitor,
+                                                  void *user);
+
 /**
  * Sorts rows, largest first, rows that are equal in the order they had. Keys are torch's attribute
  * names (cpu_time_total, self_cpu_time_total, cpu_time, device_time_total, count, flops, key …),
@@ -171,10 +189,11 @@ MTPROF_API mtprof_status mtprof_averages_sort(mtprof_averages *averages, const c
 enum mtprof_table_format {
     MTPROF_TABLE_TORCH = 0, /**< byte for byte as torch lays it out */
     MTPROF_TABLE_FIT = 1,   /**< the same rows, columns left out or narrowed to fit `width`, in the
-                                 units of quantity.h */
+                                 units of output.h */
     MTPROF_TABLE_CSV = 2,   /**< every field, plain numbers */
     MTPROF_TABLE_JSON = 3,  /**< every field, plain numbers */
-    MTPROF_TABLE_MARKDOWN = 4
+    MTPROF_TABLE_MARKDOWN = 4,
+    MTPROF_TABLE_HTML = 5 /**< a piece for pages and notebooks, without script */
 };
 
 /** Set struct_size, leave the rest zero for the defaults. */

@@ -74,6 +74,10 @@ enum mtprof_part {
 
 /** "compute", "copy" …; "unknown" for others. Constant text. */
 MTPROF_API const char *mtprof_part_name(uint32_t part);
+/** "computing", "copying" …: for people. Constant text. */
+MTPROF_API const char *mtprof_part_title(uint32_t part);
+/** "#1a7f4b" …: in charts, on white and on black. Constant text. */
+MTPROF_API const char *mtprof_part_color(uint32_t part);
 
 /** Set struct_size, leave the rest zero for the defaults. */
 typedef struct mtprof_explain_options {
@@ -192,7 +196,8 @@ MTPROF_API mtprof_status mtprof_explain_get_evidence(const mtprof_explain *expla
 enum mtprof_explain_format {
     MTPROF_EXPLAIN_TEXT = 0,
     MTPROF_EXPLAIN_JSON = 1, /**< schema 1, docs/explain.md */
-    MTPROF_EXPLAIN_MARKDOWN = 2
+    MTPROF_EXPLAIN_MARKDOWN = 2,
+    MTPROF_EXPLAIN_HTML = 3 /**< a piece for pages and notebooks, with charts and without script */
 };
 
 /** Set struct_size, leave the rest zero for the defaults. */
@@ -201,9 +206,9 @@ typedef struct mtprof_explain_write_options {
     uint32_t format;    /**< enum mtprof_explain_format */
     uint32_t width;     /**< TEXT: columns; 0: 80 */
     uint32_t findings;  /**< at most so many; 0: all that fit */
-    uint64_t max_bytes; /**< 0: 4096; UINT64_MAX: no limit. First evidence, then findings are left
-                             out until the rest fits; the output says how many. One finding is
-                             always there */
+    uint64_t max_bytes; /**< 0: 4096, for HTML 65,536; UINT64_MAX: no limit. First evidence, then
+                             findings are left out until the rest fits; the output says how many.
+                             One finding is always there */
 } mtprof_explain_write_options;
 
 /** Writes the explanation. options may be NULL. Fails with EINVAL (names the value), EIO, ENOSPC,

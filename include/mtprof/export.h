@@ -84,6 +84,9 @@ typedef struct mtprof_export_options {
     mtprof_progress *progress;
     void *user;
     mtprof_export_report *report; /**< filled in on success; may be NULL */
+    mtprof_model *baseline;       /**< REPORT: an older trace that the page compares with, as
+                                       mtprof_compare_new(baseline, model, NULL); NULL: none */
+    const char *baseline_name;    /**< what the page calls it; NULL: "the baseline" */
 } mtprof_export_options;
 
 /** "chrome", "perfetto" … and the usual ending of its files; NULL for an unknown format. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where text and files go: a function that takes bytes.
+ * Where text and files go: a function that takes bytes; and how quantities are written.
  *
  *     int fd = STDOUT_FILENO;
  *     mtprof_output out = {.struct_size = sizeof out, .write = mtprof_write_fd, .context = &fd};
@@ -28,6 +28,23 @@ typedef struct mtprof_output {
 
 /** The `write` of an output that goes to a file descriptor; context: an int with its number. */
 MTPROF_API int mtprof_write_fd(void *context, const void *bytes, size_t length);
+
+/* ---- quantities ------------------------------------------------------------------------------ */
+
+/* Times and amounts of memory as the commands, and tables made for terminals, show them: one set of
+ * units everywhere. (Tables in torch's layout have torch's.) Numbers have a point in every locale.
+ */
+
+enum {
+    MTPROF_QUANTITY_BYTES = 32 /**< room for any quantity and its zero */
+};
+
+/** Four digits and a unit: "1.234 ms", "12.34 s"; whole nanoseconds below a microsecond: "999 ns".
+ * Returns the length. */
+MTPROF_API size_t mtprof_duration_text(double ns, char out[MTPROF_QUANTITY_BYTES]);
+
+/** "1.5 MiB"; whole bytes below 1 KiB: "1023 B". Returns the length. */
+MTPROF_API size_t mtprof_bytes_text(double bytes, char out[MTPROF_QUANTITY_BYTES]);
 
 MTPROF_END_DECLS
 

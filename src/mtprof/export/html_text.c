@@ -4,37 +4,6 @@
 
 #include <string.h>
 
-static const char *entity(char c)
-{
-    switch (c) {
-    case '<': return "&lt;";
-    case '>': return "&gt;";
-    case '&': return "&amp;";
-    case '"': return "&quot;";
-    case '\'': return "&#39;";
-    default: return NULL;
-    }
-}
-
-void mtprof__write_html(mtb_writer *writer, const char *text, size_t length)
-{
-    unsigned bad = 0;
-    for (size_t at = 0; at < length;) {
-        unsigned n = mtb_utf8_length(text + at, length - at, &bad);
-        const char *named = entity(text[at]);
-        if (n == 0 || text[at] == '\0') {
-            n = n == 0 ? bad : 1;
-            writer->replaced += n;
-            mtb_write_literal(writer, "\xEF\xBF\xBD");
-        } else if (named != NULL) {
-            mtb_write_text(writer, named);
-        } else {
-            mtb_write(writer, text + at, n);
-        }
-        at += n;
-    }
-}
-
 void mtprof__write_script_inner(mtb_writer *writer, const char *text, size_t length)
 {
     for (size_t at = 0; at < length;) {

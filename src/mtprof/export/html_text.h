@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Texts in pages: nothing that a trace holds is ever taken for markup or script.
+ * Texts in scripts of pages: nothing that a trace holds is ever taken for markup or script
+ * (mtb_write_html() is for texts between tags).
  */
 #ifndef MTPROF_EXPORT_HTML_TEXT_H
 #define MTPROF_EXPORT_HTML_TEXT_H
@@ -9,8 +10,6 @@
 
 #include <stddef.h>
 
-/* A text between tags or in an attribute; bytes that are not UTF-8 become U+FFFD. */
-void mtprof__write_html(mtb_writer *writer, const char *text, size_t length);
 /* A string of JavaScript: JSON, in which no "<" can end the script. */
 void mtprof__write_script_string(mtb_writer *writer, const char *text, size_t length);
 /* The same without the quotes. */

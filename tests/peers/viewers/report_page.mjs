@@ -4,8 +4,9 @@
 //
 // Opens the report of each trace in a real browser, light and dark, wide and on a phone's width, uses it by keyboard
 // and checks: no request, no message on the console, nothing wider than the window, and the numbers that are shown
-// are those of `mtprof explain --json` and `mtprof report --json`.
-import { execFileSync } from 'node:child_process';
+// are those of `mtprof explain --json`, `mtprof report --json` and, with the trace before as the baseline, of
+// `mtprof diff --json`.
+import { execFileSync, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -27,10 +28,12 @@ function tell(what, holds, found) {
 }
 
 function json(...words) {
-  return JSON.parse(execFileSync(mtprof, words, { maxBuffer: 1 << 28 }).toString('utf8'));
+  const run = spawnSync(mtprof, words, { maxBuffer: 1 << 28 }); // 3: diff found something slower
+  if (run.status !== 0 && run.status !== 3) throw new Error(`mtprof ${words.join(' ')}: ${run.stderr}`);
+  return JSON.parse(run.stdout.toString('utf8'));
 }
 
-async function look(browser, file, trace, scheme, width) {
+async function look(browser, file, trace, baseline, scheme, width) {
   const page = await browser.newPage();
   const heard = [];
   page.on('console', (message) => heard.push(message.text()));
@@ -70,17 +73,27 @@ async function look(browser, file, trace, scheme, width) {
   tell(`${what}: parts add up`, Math.abs(sum - shown.data.wall) <= shown.data.wall / 1000, `${sum} of ${shown.data.wall}`);
   const rows = json('report', '--json', '-g', 'shapes,module', trace);
   tell(`${what}: rows`, shown.data.rows_seen === (rows.rows ?? rows).length, `${shown.data.rows_seen}, ${(rows.rows ?? rows).length}`);
+  const changed = json('diff', '--json', baseline, trace);
+  const verdicts = (rows, name, verdict) => rows.map((row) => `${name(row)} ${verdict(row)}`).sort().join(', ');
+  const wanted = verdicts(changed.rows, (row) => row.name + row.group, (row) => row.verdict);
+  const found = verdicts(shown.data.baseline.rows, (row) => row[0] + row[1], (row) => row[3]);
+  tell(`${what}: the comparison`, shown.data.baseline.rows_seen > 300 || wanted === found, found);
+  await page.uncheck('#changes_only');
+  const lines = await page.locator('#changes tr').count();
+  tell(`${what}: rows of the comparison`, lines === Math.min(changed.rows.length, 300) + 1, lines);
   await page.close();
 }
 
 const browser = await chromium.launchPersistentContext(path.join(folder, 'profile'), {
   executablePath: program, args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking'],
 });
+let before = traces.at(-1);
 for (const trace of traces) {
   const file = path.join(folder, path.basename(trace) + '.report.html');
-  execFileSync(mtprof, ['report', '--html', file, trace]);
-  await look(browser, file, trace, 'light', 1280);
-  await look(browser, file, trace, 'dark', 390);
+  execFileSync(mtprof, ['report', '--html', file, '--baseline', before, trace]);
+  await look(browser, file, trace, before, 'light', 1280);
+  await look(browser, file, trace, before, 'dark', 390);
+  before = trace;
 }
 await browser.close();
 fs.rmSync(folder, { recursive: true, force: true });

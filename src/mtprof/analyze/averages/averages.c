@@ -189,6 +189,7 @@ static void fill_group(const mtprof__grouper *grouper, uint32_t number, mtprof_r
     row->name = base->name;
     row->key = base->key;
     row->count = group->count;
+    row->unrecorded = row->device == 0 ? mtprof_model_unrecorded(grouper->model, base->name) : 0;
     row->cpu_ns = group->cpu_ns;
     row->self_cpu_ns = group->self_ns;
     row->loose_ns = group->loose_ns;

@@ -144,29 +144,34 @@ mtprof_status mtprof_explain_get_step(const mtprof_explain *explain, uint32_t in
     return copy_out(step, step->struct_size, &own, sizeof own, "step");
 }
 
-static int find_finding(const mtprof_explain *explain, uint32_t index, const mtprof__finding **out)
+/* NULL: there is none, and EINVAL is the failure. */
+static const mtprof__finding *find_finding(const mtprof_explain *explain, uint32_t index)
 {
     if (index >= explain->n_findings) {
-        return mtb_fail(MTPROF_EINVAL, "explain finding: %u, expected less than %zu", index,
-                        explain->n_findings);
+        (void)mtb_fail(MTPROF_EINVAL, "explain finding: %u, expected less than %zu", index,
+                       explain->n_findings);
+        return NULL;
     }
-    *out = &explain->findings[index];
-    return MTPROF_OK;
+    return &explain->findings[index];
 }
 
 mtprof_status mtprof_explain_get_finding(const mtprof_explain *explain, uint32_t index,
                                          mtprof_explain_finding *finding)
 {
-    const mtprof__finding *found = NULL;
-    MT_TRY(find_finding(explain, index, &found));
+    const mtprof__finding *found = find_finding(explain, index);
+    if (found == NULL) {
+        return MTPROF_EINVAL;
+    }
     return copy_out(finding, finding->struct_size, &found->of, sizeof found->of, "finding");
 }
 
 mtprof_status mtprof_explain_get_evidence(const mtprof_explain *explain, uint32_t finding,
                                           uint32_t index, mtprof_explain_evidence *evidence)
 {
-    const mtprof__finding *found = NULL;
-    MT_TRY(find_finding(explain, finding, &found));
+    const mtprof__finding *found = find_finding(explain, finding);
+    if (found == NULL) {
+        return MTPROF_EINVAL;
+    }
     if (index >= found->n_evidence) {
         return mtb_fail(MTPROF_EINVAL, "explain evidence: %u, expected less than %zu", index,
                         found->n_evidence);
@@ -175,13 +180,38 @@ mtprof_status mtprof_explain_get_evidence(const mtprof_explain *explain, uint32_
                     sizeof found->evidence[index], "evidence");
 }
 
+static const struct {
+    const char *name, *title, *color;
+} parts[] = {
+    [MTPROF_PART_COMPUTE] = {"compute", "computing", "#1a7f4b"},
+    [MTPROF_PART_COPY] = {"copy", "copying", "#c2780c"},
+    [MTPROF_PART_DATA] = {"data", "waiting for data", "#8250df"},
+    [MTPROF_PART_SYNC] = {"sync", "idle after waits (sync)", "#cf222e"},
+    [MTPROF_PART_LAUNCH] = {"launch", "launching", "#bf5700"},
+    [MTPROF_PART_HOST] = {"host", "CPU ops", "#0969da"},
+    [MTPROF_PART_PYTHON] = {"python", "host code between ops", "#4f8fd0"},
+    [MTPROF_PART_LOCK] = {"lock", "locks", "#a40e26"},
+    [MTPROF_PART_COMPILE] = {"compile", "compiling", "#6e40c9"},
+    [MTPROF_PART_GAPS] = {"gaps", "breaks between kernels", "#8c959f"},
+    [MTPROF_PART_PROFILER] = {"profiler", "profiling", "#57606a"},
+    [MTPROF_PART_WARM_UP] = {"warm_up", "warm-up", "#d4a72c"},
+    [MTPROF_PART_SLOW] = {"slow_steps", "slow steps", "#e5534b"},
+};
+static_assert(MT_COUNT(parts) == MTPROF_PART_COUNT, "one for each");
+
 const char *mtprof_part_name(uint32_t part)
 {
-    static const char *const names[] = {"compute",  "copy",    "data",      "sync",    "launch",
-                                        "host",     "python",  "lock",      "compile", "gaps",
-                                        "profiler", "warm_up", "slow_steps"};
-    static_assert(MT_COUNT(names) == MTPROF_PART_COUNT, "a name for each");
-    return part < MTPROF_PART_COUNT ? names[part] : "unknown";
+    return part < MTPROF_PART_COUNT ? parts[part].name : "unknown";
+}
+
+const char *mtprof_part_title(uint32_t part)
+{
+    return part < MTPROF_PART_COUNT ? parts[part].title : "unknown";
+}
+
+const char *mtprof_part_color(uint32_t part)
+{
+    return part < MTPROF_PART_COUNT ? parts[part].color : "#8c959f";
 }
 
 const char *mtprof_evidence_kind_name(uint32_t kind)

@@ -10,7 +10,7 @@
 #include "mtprof/analyze/explain/explain_impl.h"
 #include "mtprof/model/text/stack_text.h"
 
-#include <mtprof/quantity.h>
+#include <mtprof/output.h>
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -493,7 +493,7 @@ static int add_profiler(mtprof_explain *e)
     int64_t cost = mtb_add_sat(said, own);
     bool is_costly = passes(e, MTPROF_CAUSE_PROFILER, cost);
     bool unanswered = h->unmatched > 0 && h->unmatched * 100 >= h->launches;
-    if (!is_costly && h->lost == 0 && h->problems == 0 && !unanswered) {
+    if (!is_costly && h->lost == 0 && h->problems == 0 && h->unrecorded == 0 && !unanswered) {
         return MTPROF_OK;
     }
     MT_TRY(mtprof__finding_add(e, MTPROF_CAUSE_PROFILER, 0, MTPROF_CONFIDENCE_MEDIUM));
@@ -514,6 +514,16 @@ static int add_profiler(mtprof_explain *e)
         item.count = h->lost;
         MT_TRY(mtprof__evidence_add(e, item, "%llu event%s lost: counts and sums are too small",
                                     (unsigned long long)h->lost, h->lost == 1 ? " was" : "s were"));
+    }
+    if (h->unrecorded > 0) {
+        mtprof_explain_evidence item = fact;
+        item.count = h->unrecorded;
+        MT_TRY(
+            mtprof__evidence_add(e, item,
+                                 "%llu event%s left out to keep the overhead below %g %%: counts "
+                                 "and sums are too small",
+                                 (unsigned long long)h->unrecorded,
+                                 h->unrecorded == 1 ? " was" : "s were", h->limit_ppm / 1e4));
     }
     if (h->problems > 0) {
         mtprof_explain_evidence item = fact;

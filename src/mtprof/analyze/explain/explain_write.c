@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Explanations as text, JSON and Markdown, of bounded size: what does not fit is left out and
- * counted. The output is made in memory, with less and less in it until it fits.
+ * Explanations as text, JSON and Markdown (HTML: explain_html.c), of bounded size: what does not
+ * fit is left out and counted. The output is made in memory, with less and less in it until it
+ * fits.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/struct_size.h"
-#include "base/text_writer.h"
 #include "mtprof/analyze/explain/explain_impl.h"
+#include "mtprof/analyze/explain/explain_page.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,72 +16,46 @@
 
 enum {
     DEFAULT_BYTES = 4096,
+    HTML_BYTES = 64 * 1024,
     DEFAULT_WIDTH = 80,
     WIDTH_LEAST = 40,
     EVIDENCE_MOST = 16 /* more than any finding has */
 };
 
-/* What one attempt shows. */
-typedef struct page {
-    const mtprof_explain *e;
-    mtb_writer *to;
-    size_t width;
-    size_t column; /* text: where the next word goes */
-    uint32_t n_findings, n_evidence;
-} page;
-
-static uint32_t shown_evidence(const page *p, size_t finding)
+uint32_t mtprof__explain_shown(const mtprof__explain_page *p, size_t finding)
 {
     size_t n = p->e->findings[finding].n_evidence;
     return n < p->n_evidence ? (uint32_t)n : p->n_evidence;
 }
 
-static void count_left_out(const page *p, size_t *findings, size_t *evidence)
+static void count_left_out(const mtprof__explain_page *p, size_t *findings, size_t *evidence)
 {
     *findings = p->e->n_findings - p->n_findings;
     *evidence = 0;
     for (uint32_t i = 0; i < p->n_findings; i++) {
-        *evidence += p->e->findings[i].n_evidence - shown_evidence(p, i);
+        *evidence += p->e->findings[i].n_evidence - mtprof__explain_shown(p, i);
     }
 }
 
-/* ---- sentences that text and Markdown share -------------------------------------------------- */
+/* ---- sentences that text, Markdown and HTML share -------------------------------------------- */
 
-enum {
-    SENTENCE_BYTES = 600
-};
-
-static const char *const part_titles[] = {"computing",
-                                          "copying",
-                                          "waiting for data",
-                                          "idle after waits (sync)",
-                                          "launching",
-                                          "CPU ops",
-                                          "host code between ops",
-                                          "locks",
-                                          "compiling",
-                                          "breaks between kernels",
-                                          "profiling",
-                                          "warm-up",
-                                          "slow steps"};
-static_assert(MT_COUNT(part_titles) == MTPROF_PART_COUNT, "a title for each");
-
-static void say_facts(const mtprof_explain *e, char *out)
+void mtprof__explain_say_facts(const mtprof_explain *e, char *out)
 {
     mtprof__amount wall = mtprof__duration((double)e->wall_ns);
     int n;
     if (e->has_steps) {
-        n = snprintf(out, SENTENCE_BYTES, "%zu step%s of %s, %s in all", e->n_steps,
+        n = snprintf(out, MTPROF__SENTENCE_BYTES, "%zu step%s of %s, %s in all", e->n_steps,
                      e->n_steps == 1 ? "" : "s", mtprof__duration((double)e->median_ns).text,
                      wall.text);
     } else {
-        n = snprintf(out, SENTENCE_BYTES, "%s recorded, not divided into steps", wall.text);
+        n = snprintf(out, MTPROF__SENTENCE_BYTES, "%s recorded, not divided into steps", wall.text);
     }
     if (e->has_device) {
-        (void)snprintf(out + n, SENTENCE_BYTES - (size_t)n, "; the device is busy for %s of it.",
+        (void)snprintf(out + n, MTPROF__SENTENCE_BYTES - (size_t)n,
+                       "; the device is busy for %s of it.",
                        mtprof__percent(e, (double)e->busy_ns).text);
     } else {
-        (void)snprintf(out + n, SENTENCE_BYTES - (size_t)n, "; no device was recorded.");
+        (void)snprintf(out + n, MTPROF__SENTENCE_BYTES - (size_t)n, "; no device was recorded.");
     }
 }
 
@@ -88,7 +63,7 @@ static void say_facts(const mtprof_explain *e, char *out)
 static void say_parts(const mtprof_explain *e, char *out)
 {
     bool is_said[MTPROF_PART_COUNT] = {false};
-    size_t used = (size_t)snprintf(out, SENTENCE_BYTES, "Where the time went:");
+    size_t used = (size_t)snprintf(out, MTPROF__SENTENCE_BYTES, "Where the time went:");
     const char *joint = " ";
     for (;;) {
         int best = -1;
@@ -99,28 +74,28 @@ static void say_parts(const mtprof_explain *e, char *out)
             break;
         }
         is_said[best] = true;
-        used +=
-            (size_t)snprintf(out + used, SENTENCE_BYTES - used, "%s%s %s", joint, part_titles[best],
-                             mtprof__percent(e, (double)e->parts[best]).text);
+        used += (size_t)snprintf(out + used, MTPROF__SENTENCE_BYTES - used, "%s%s %s", joint,
+                                 mtprof_part_title((uint32_t)best),
+                                 mtprof__percent(e, (double)e->parts[best]).text);
         joint = ", ";
     }
-    (void)snprintf(out + used, SENTENCE_BYTES - used, "%s", used > 21 ? "." : " nothing.");
+    (void)snprintf(out + used, MTPROF__SENTENCE_BYTES - used, "%s", used > 21 ? "." : " nothing.");
 }
 
-static bool say_gain(const mtprof_explain *e, const mtprof_explain_finding *of, char *out)
+bool mtprof__explain_say_gain(const mtprof_explain *e, const mtprof_explain_finding *of, char *out)
 {
     if (of->gain_ns == 0) {
         return false;
     }
-    (void)snprintf(out, SENTENCE_BYTES, "Costs %s of the time: without it, up to %s of %s less%s.",
-                   mtprof__percent(e, (double)of->gain_ns).text,
-                   mtprof__duration((double)of->gain_ns).text,
-                   mtprof__duration((double)e->wall_ns).text,
-                   of->confidence == MTPROF_CONFIDENCE_MEDIUM ? " (an estimate)" : "");
+    (void)snprintf(
+        out, MTPROF__SENTENCE_BYTES, "Costs %s of the time: without it, up to %s of %s less%s.",
+        mtprof__percent(e, (double)of->gain_ns).text, mtprof__duration((double)of->gain_ns).text,
+        mtprof__duration((double)e->wall_ns).text,
+        of->confidence == MTPROF_CONFIDENCE_MEDIUM ? " (an estimate)" : "");
     return true;
 }
 
-static bool say_left_out(const page *p, char *out)
+bool mtprof__explain_say_left_out(const mtprof__explain_page *p, char *out)
 {
     size_t findings;
     size_t evidence;
@@ -128,13 +103,13 @@ static bool say_left_out(const page *p, char *out)
     if (findings + evidence == 0) {
         return false;
     }
-    (void)snprintf(out, SENTENCE_BYTES,
+    (void)snprintf(out, MTPROF__SENTENCE_BYTES,
                    "Left out to keep this short: %zu finding%s, %zu piece%s of evidence.", findings,
                    findings == 1 ? "" : "s", evidence, evidence == 1 ? "" : "s");
     return true;
 }
 
-static const char *clean_text(const mtprof_explain *e)
+const char *mtprof__explain_clean(const mtprof_explain *e)
 {
     return e->wall_ns < MTPROF__EXPLAIN_LEAST_NS
                ? "Less than 1 ms was recorded: too little to explain."
@@ -163,7 +138,7 @@ static size_t word_length(const char *text)
 }
 
 /* Words, broken to the width; lines after the first are indented. */
-static void wrap(page *p, const char *text, size_t indent)
+static void wrap(mtprof__explain_page *p, const char *text, size_t indent)
 {
     while (*text != '\0') {
         size_t length = word_length(text);
@@ -184,17 +159,17 @@ static void wrap(page *p, const char *text, size_t indent)
     p->column = 0;
 }
 
-static void write_line(page *p, const char *start, size_t indent, const char *text)
+static void write_line(mtprof__explain_page *p, const char *start, size_t indent, const char *text)
 {
     mtb_write_text(p->to, start);
     p->column = indent;
     wrap(p, text, indent);
 }
 
-static void write_text_finding(page *p, uint32_t index)
+static void write_text_finding(mtprof__explain_page *p, uint32_t index)
 {
     const mtprof__finding *f = &p->e->findings[index];
-    char sentence[SENTENCE_BYTES];
+    char sentence[MTPROF__SENTENCE_BYTES];
     int n = snprintf(sentence, sizeof sentence, "\n%u. ", index + 1);
     size_t used = columns_of(f->of.title.bytes, f->of.title.length) + (size_t)n - 1;
     size_t id = strlen(f->of.id) + 2;
@@ -207,10 +182,10 @@ static void write_text_finding(page *p, uint32_t index)
         wrap(p, f->of.title.bytes, 3);
         mtb_write_format(p->to, "   [%s]\n", f->of.id);
     }
-    if (say_gain(p->e, &f->of, sentence)) {
+    if (mtprof__explain_say_gain(p->e, &f->of, sentence)) {
         write_line(p, "   ", 3, sentence);
     }
-    for (uint32_t i = 0; i < shown_evidence(p, index); i++) {
+    for (uint32_t i = 0; i < mtprof__explain_shown(p, index); i++) {
         write_line(p, "   - ", 5, f->evidence[i].text.bytes);
     }
     mtb_write_literal(p->to, "   What to do:");
@@ -218,20 +193,20 @@ static void write_text_finding(page *p, uint32_t index)
     wrap(p, f->of.advice.bytes, 3);
 }
 
-static void write_text(page *p)
+static void write_text(mtprof__explain_page *p)
 {
-    char sentence[SENTENCE_BYTES];
-    say_facts(p->e, sentence);
+    char sentence[MTPROF__SENTENCE_BYTES];
+    mtprof__explain_say_facts(p->e, sentence);
     write_line(p, "", 0, sentence);
     say_parts(p->e, sentence);
     write_line(p, "", 0, sentence);
     if (p->e->n_findings == 0) {
-        mtb_write_format(p->to, "\n%s\n", clean_text(p->e));
+        mtb_write_format(p->to, "\n%s\n", mtprof__explain_clean(p->e));
     }
     for (uint32_t i = 0; i < p->n_findings; i++) {
         write_text_finding(p, i);
     }
-    if (say_left_out(p, sentence)) {
+    if (mtprof__explain_say_left_out(p, sentence)) {
         mtb_write_literal(p->to, "\n");
         write_line(p, "", 0, sentence);
     }
@@ -262,29 +237,29 @@ static void write_paragraph(mtb_writer *to, const char *start, const char *text)
     mtb_write_literal(to, "\n");
 }
 
-static void write_markdown(page *p)
+static void write_markdown(mtprof__explain_page *p)
 {
-    char sentence[SENTENCE_BYTES];
-    say_facts(p->e, sentence);
+    char sentence[MTPROF__SENTENCE_BYTES];
+    mtprof__explain_say_facts(p->e, sentence);
     write_paragraph(p->to, "", sentence);
     say_parts(p->e, sentence);
     write_paragraph(p->to, "", sentence);
     if (p->e->n_findings == 0) {
-        mtb_write_format(p->to, "\n**%s**\n", clean_text(p->e));
+        mtb_write_format(p->to, "\n**%s**\n", mtprof__explain_clean(p->e));
     }
     for (uint32_t i = 0; i < p->n_findings; i++) {
         const mtprof__finding *f = &p->e->findings[i];
         mtb_write_format(p->to, "\n### %u. %s (`%s`)\n\n", i + 1, f->of.title.bytes, f->of.id);
-        if (say_gain(p->e, &f->of, sentence)) {
+        if (mtprof__explain_say_gain(p->e, &f->of, sentence)) {
             write_paragraph(p->to, "", sentence);
             mtb_write_literal(p->to, "\n");
         }
-        for (uint32_t k = 0; k < shown_evidence(p, i); k++) {
+        for (uint32_t k = 0; k < mtprof__explain_shown(p, i); k++) {
             write_paragraph(p->to, "- ", f->evidence[k].text.bytes);
         }
         write_paragraph(p->to, "\n**What to do:** ", f->of.advice.bytes);
     }
-    if (say_left_out(p, sentence)) {
+    if (mtprof__explain_say_left_out(p, sentence)) {
         write_paragraph(p->to, "\n", sentence);
     }
 }
@@ -339,7 +314,7 @@ static void write_json_evidence(mtb_writer *to, const mtprof_explain_evidence *i
     mtb_write_literal(to, "}");
 }
 
-static void write_json_finding(const page *p, uint32_t index)
+static void write_json_finding(const mtprof__explain_page *p, uint32_t index)
 {
     const mtprof__finding *f = &p->e->findings[index];
     mtb_write_format(p->to, "%s\n{\"id\": \"%s\"", index > 0 ? "," : "", f->of.id);
@@ -348,7 +323,7 @@ static void write_json_finding(const page *p, uint32_t index)
     write_seconds(p->to, f->of.gain_ns);
     mtb_write_format(p->to, ", \"confidence\": \"%s\", \"evidence\": [",
                      f->of.confidence == MTPROF_CONFIDENCE_HIGH ? "high" : "medium");
-    for (uint32_t i = 0; i < shown_evidence(p, index); i++) {
+    for (uint32_t i = 0; i < mtprof__explain_shown(p, index); i++) {
         mtb_write_text(p->to, i > 0 ? ",\n " : "\n ");
         write_json_evidence(p->to, &f->evidence[i]);
     }
@@ -357,7 +332,7 @@ static void write_json_finding(const page *p, uint32_t index)
     mtb_write_literal(p->to, "}");
 }
 
-static void write_json(page *p)
+static void write_json(mtprof__explain_page *p)
 {
     const mtprof_explain *e = p->e;
     size_t findings;
@@ -410,7 +385,7 @@ static int keep(void *context, const void *bytes, size_t length)
     return 0;
 }
 
-static int attempt(page *p, uint32_t format, memory *out)
+static int attempt(mtprof__explain_page *p, uint32_t format, memory *out)
 {
     mtb_writer writer;
     out->n = 0;
@@ -421,6 +396,8 @@ static int attempt(page *p, uint32_t format, memory *out)
             write_json(p);
         } else if (format == MTPROF_EXPLAIN_MARKDOWN) {
             write_markdown(p);
+        } else if (format == MTPROF_EXPLAIN_HTML) {
+            mtprof__explain_html(p);
         } else {
             write_text(p);
         }
@@ -429,9 +406,11 @@ static int attempt(page *p, uint32_t format, memory *out)
     return mtb_writer_finish(&writer) == 0 ? MTPROF_OK : mtprof__explain_no_memory("the output");
 }
 
-static int fit(page *p, const mtprof_explain_write_options *o, memory *out)
+static int fit(mtprof__explain_page *p, const mtprof_explain_write_options *o, memory *out)
 {
-    uint64_t most = o->max_bytes != 0 ? o->max_bytes : DEFAULT_BYTES;
+    uint64_t most = o->max_bytes != 0                  ? o->max_bytes
+                    : o->format == MTPROF_EXPLAIN_HTML ? HTML_BYTES
+                                                       : DEFAULT_BYTES;
     MT_TRY(attempt(p, o->format, out));
     while (out->n > most && (p->n_evidence > 1 || p->n_findings > 1 || p->n_evidence > 0)) {
         if (p->n_evidence > 1) {
@@ -454,9 +433,9 @@ static int check(const mtprof_explain *explain, const mtprof_explain_write_optio
         return mtb_fail(MTPROF_EINVAL, "explain_write: no %s",
                         explain == NULL ? "explanation" : "output to write to");
     }
-    if (o->format > MTPROF_EXPLAIN_MARKDOWN) {
+    if (o->format > MTPROF_EXPLAIN_HTML) {
         return mtb_fail(MTPROF_EINVAL, "explain_write: format %u, expected 0 to %d", o->format,
-                        MTPROF_EXPLAIN_MARKDOWN);
+                        MTPROF_EXPLAIN_HTML);
     }
     if (o->width != 0 && o->width < WIDTH_LEAST) {
         return mtb_fail(MTPROF_EINVAL, "explain_write: width %u, expected %d or more", o->width,
@@ -475,10 +454,10 @@ mtprof_status mtprof_explain_write(const mtprof_explain *explain,
         mtb_read_struct(&o, options);
     }
     MT_TRY(check(explain, &o, output));
-    page p = {.e = explain,
-              .width = o.width != 0 ? o.width : DEFAULT_WIDTH,
-              .n_findings = (uint32_t)explain->n_findings,
-              .n_evidence = EVIDENCE_MOST};
+    mtprof__explain_page p = {.e = explain,
+                              .width = o.width != 0 ? o.width : DEFAULT_WIDTH,
+                              .n_findings = (uint32_t)explain->n_findings,
+                              .n_evidence = EVIDENCE_MOST};
     if (o.findings != 0 && o.findings < p.n_findings) {
         p.n_findings = o.findings;
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Quantities with their units, see quantity.h.
+ * Quantities with their units, see output.h.
  */
 #include "mtprof/analyze/table/table_impl.h"
 
-#include <mtprof/quantity.h>
+#include <mtprof/output.h>
 
 #include <math.h>
 #include <stdio.h>

@@ -42,6 +42,7 @@ const mtprof__row_field mtprof__row_fields[MTPROF__ROW_FIELDS] = {
     FIELD("p50_ns", P50, min_ns, true),
     FIELD("p99_ns", P99, max_ns, true),
     FIELD("max_ns", I64, max_ns, true),
+    FIELD("unrecorded", U64, unrecorded, false),
 };
 
 static mtprof__row_value text_value(mtprof_text text)

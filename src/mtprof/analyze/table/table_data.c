@@ -187,6 +187,14 @@ static void write_json_health(const mtprof_health *health, mtb_writer *writer)
         {"problem_bytes", h->problem_bytes},
         {"problem_offset", h->problem_offset},
         {"pair_cost_ps", h->pair_cost_ps},
+        {"limit_ppm", h->limit_ppm},
+        {"limit_level", h->limit_level},
+        {"limit_changes", h->limit_changes},
+        {"unrecorded", h->unrecorded},
+        {"unrecorded_estimated", h->unrecorded_estimated},
+        {"without_payload", h->without_payload},
+        {"own_cost_ns", h->own_cost_ns},
+        {"own_cost_of_ns", h->own_cost_of_ns},
         {"lost", h->lost},
     };
     mtb_write_literal(writer, "{");

@@ -109,7 +109,7 @@ typedef struct mtprof__row_field {
 
 /* All fields, in the order of CSV and JSON. */
 enum {
-    MTPROF__ROW_FIELDS = 29
+    MTPROF__ROW_FIELDS = 30
 };
 extern const mtprof__row_field mtprof__row_fields[MTPROF__ROW_FIELDS];
 
@@ -266,6 +266,7 @@ size_t mtprof__health_line(const mtprof_health *health, char *buffer);
 int mtprof__table_torch(mtprof__table_plan *plan, mtb_writer *writer);
 int mtprof__table_fit(mtprof__table_plan *plan, mtb_writer *writer);
 int mtprof__table_markdown(mtprof__table_plan *plan, mtb_writer *writer);
+int mtprof__table_html(mtprof__table_plan *plan, mtb_writer *writer);
 int mtprof__table_csv(mtprof__table_plan *plan, mtb_writer *writer);
 int mtprof__table_json(mtprof__table_plan *plan, mtb_writer *writer);
 

@@ -225,6 +225,7 @@ int mtprof__table_write(const mtprof__table_input *input, const mtprof_table_opt
         case MTPROF_TABLE_CSV: status = mtprof__table_csv(&plan, writer); break;
         case MTPROF_TABLE_JSON: status = mtprof__table_json(&plan, writer); break;
         case MTPROF_TABLE_MARKDOWN: status = mtprof__table_markdown(&plan, writer); break;
+        case MTPROF_TABLE_HTML: status = mtprof__table_html(&plan, writer); break;
         default: status = mtprof__table_torch(&plan, writer); break;
         }
     }

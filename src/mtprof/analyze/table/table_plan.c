@@ -11,7 +11,7 @@
 #include "base/struct_size.h"
 #include "mtprof/analyze/table/table_impl.h"
 
-#include <mtprof/quantity.h>
+#include <mtprof/output.h>
 #include <mtprof/status.h>
 
 #include <stdio.h>
@@ -296,7 +296,7 @@ static int check_options(mtprof__table_plan *plan, const mtprof_table_options *o
         }
         mtb_read_struct(mine, options);
     }
-    if (mine->format > MTPROF_TABLE_MARKDOWN) {
+    if (mine->format > MTPROF_TABLE_HTML) {
         return mtb_fail(MTPROF_EINVAL, "averages_table: unknown format %u", (unsigned)mine->format);
     }
     if (mine->row_limit < MTPROF_TABLE_NO_ROWS) {
@@ -507,7 +507,13 @@ static size_t put_number(mtprof__table_plan *plan, const mtprof_row *row, uint32
         bool has_step = row->step != INT32_MIN;
         return has_step ? (size_t)(mtb_put_i64(plan->number, row->step) - plan->number) : 0;
     }
-    case MTPROF__CELL_CALLS:
+    case MTPROF__CELL_CALLS: {
+        char *end = mtb_put_u64(plan->number, row->count);
+        if (row->unrecorded != 0) {
+            *end++ = '+'; /* there were more; the line below the table says so */
+        }
+        return (size_t)(end - plan->number);
+    }
     case MTPROF__CELL_COUNT: return (size_t)(mtb_put_u64(plan->number, row->count) - plan->number);
     default: return put_share_cell(plan, row, id);
     }

@@ -51,10 +51,31 @@ static void write_padded(mtb_writer *writer, const mtprof__cell *cell, size_t wi
 
 /* ---- lines around the rows ------------------------------------------------------------------- */
 
-size_t mtprof__health_line(const mtprof_health *health, char *buffer)
+/* What the limit of the overhead left out. */
+static size_t limit_text(const mtprof_health *health, char *buffer)
 {
-    if (health == NULL || (health->lost | health->unmatched | health->truncated | health->problems |
-                           health->texts_cut | health->stacks_missed) == 0) {
+    size_t at =
+        (size_t)snprintf(buffer, 160, "Left out to keep the overhead below %g %%: %llu event%s",
+                         health->limit_ppm / 1e4, (unsigned long long)health->unrecorded,
+                         health->unrecorded == 1 ? "" : "s");
+    if (health->unrecorded_estimated != 0) {
+        at += (size_t)snprintf(buffer + at, 64, " (%llu of them an estimate)",
+                               (unsigned long long)health->unrecorded_estimated);
+    }
+    if (health->without_payload != 0) {
+        at += (size_t)snprintf(buffer + at, 64, ", payloads of %llu",
+                               (unsigned long long)health->without_payload);
+    }
+    if (health->unrecorded > health->unrecorded_estimated) {
+        at += (size_t)snprintf(buffer + at, 64, "; calls with a + are a sample");
+    }
+    return at;
+}
+
+static size_t loss_text(const mtprof_health *health, char *buffer)
+{
+    if ((health->lost | health->unmatched | health->truncated | health->problems |
+         health->texts_cut | health->stacks_missed) == 0) {
         return 0;
     }
     size_t at = (size_t)snprintf(buffer, 128, "Not complete: %llu events lost",
@@ -88,6 +109,19 @@ size_t mtprof__health_line(const mtprof_health *health, char *buffer)
                                health->stacks_missed == 1 ? "" : "s");
     }
     return at;
+}
+
+size_t mtprof__health_line(const mtprof_health *health, char *buffer)
+{
+    if (health == NULL) {
+        return 0;
+    }
+    size_t at = loss_text(health, buffer);
+    bool limited = (health->unrecorded | health->without_payload) != 0;
+    if (limited && at != 0) {
+        at += (size_t)snprintf(buffer + at, 8, ". ");
+    }
+    return at + (limited ? limit_text(health, buffer + at) : 0);
 }
 
 static void write_sum(mtprof__table_plan *plan, const char *what, double us, mtb_writer *writer)

@@ -127,6 +127,9 @@ static void write_health(mtprof__chrome *chrome)
     mtb_write_member_u64(writer, "texts_cut", info.health[MTPROF_HEALTH_TEXTS_CUT]);
     mtb_write_member_u64(writer, "clock_back", info.health[MTPROF_HEALTH_CLOCK_BACK]);
     mtb_write_member_u64(writer, "stacks_missed", info.health[MTPROF_HEALTH_STACKS_MISSED]);
+    if (info.health[MTPROF_HEALTH_UNRECORDED] != 0) {
+        mtb_write_member_u64(writer, "unrecorded", info.health[MTPROF_HEALTH_UNRECORDED]);
+    }
     mtb_write_member_u64(
         writer, "pair_cost_ps",
         (uint64_t)(((unsigned __int128)info.begin_cost_ticks * info.tick_period * 1000) >> 64));

@@ -151,7 +151,7 @@ static label moment_label(const page *p, int64_t time_ns)
 static void write_title(const page *p)
 {
     mtb_write_literal(p->writer, "Memory timeline of ");
-    mtprof__write_html(p->writer, p->timeline->device_name, strlen(p->timeline->device_name));
+    mtb_write_html(p->writer, p->timeline->device_name, strlen(p->timeline->device_name));
     mtb_write_format(p->writer, ", process %llu", (unsigned long long)p->timeline->job->info.pid);
 }
 

@@ -65,11 +65,11 @@ TEST(csv_has_every_field)
         "is_user_annotation,scope,node_id,count,cpu_time_total_ns,self_cpu_time_total_ns,"
         "cpu_time_ns,device_time_total_ns,self_device_time_total_ns,device_time_ns,"
         "cpu_memory_usage,self_cpu_memory_usage,device_memory_usage,self_device_memory_usage,"
-        "flops,min_ns,p50_ns,p99_ns,max_ns\n"
+        "flops,min_ns,p50_ns,p99_ns,max_ns,unrecorded\n"
         "\"aten::add_, \"\"x\"\"|y\",,\"[[2, 3]]\",,\"a.py(1): f;b.py(2): <g>\",4,,op,CPU,false,"
-        "false,0,-1,2,3001,2001,1500.5,0,0,0.0,0,0,0,0,0,1000,,,2001\n"
+        "false,0,-1,2,3001,2001,1500.5,0,0,0.0,0,0,0,0,0,1000,,,2001,0\n"
         "gemm,,,,,,9,kernel,npu,false,false,0,-1,1,0,0,0.0,1500000,1500000,1500000.0,0,0,0,0,0,0,,,"
-        "0\n");
+        "0,0\n");
     free(text);
 }
 

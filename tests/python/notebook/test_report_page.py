@@ -34,9 +34,9 @@ class Tags(html.parser.HTMLParser):
 
 
 class Page(ResultsTest):
-    def page(self, results):
+    def page(self, results, **options):
         path = self.path("t.report.html")
-        results.export_report(path)
+        results.export_report(path, **options)
         with open(path, encoding="utf-8") as file:
             return file.read()
 
@@ -59,7 +59,7 @@ class Page(ResultsTest):
     def test_numbers(self):
         prof = self.program()
         data = self.data(self.page(prof))
-        self.assertEqual(sum(ns for _, ns in data["parts"]), data["wall"])
+        self.assertEqual(sum(part[1] for part in data["parts"]), data["wall"])
         for step in data["steps"]:
             self.assertEqual(sum(step[4:]), step[2])
         self.assertEqual(data["wall"], sum(step[2] for step in data["steps"]))
@@ -127,6 +127,45 @@ class Page(ResultsTest):
         self.assertGreaterEqual(data["left_out"], 19400)
         self.assertLessEqual(max(t["kept"] for t in data["timelines"]), 5000)
         self.assertLessEqual(len(data["flame_nodes"]), 6 * 6001)
+
+    def test_the_page_is_small_whatever_the_names_are(self):
+        """Names that escapes make six times as long, each once."""
+        with mtprof.profile(with_stack=True) as prof:
+            for i in range(20000):
+                with mtprof.record_function(f"{i}" + 300 * "<"):
+                    pass
+        page = self.page(prof)
+        self.assertLess(len(page), 3 << 20)
+        data = self.data(page)
+        self.assertEqual(len(data["rows"][0][0]), 241)
+        self.assertLess(len(data["names"][-1]), 42)
+        self.assertGreaterEqual(data["left_out"], 25000)
+
+    def test_a_baseline(self):
+        before, now = self.program(("forward", "old", NASTY[0])), self.program(("forward", "fresh", NASTY[1]))
+        self.assertIsNone(self.data(self.page(now))["baseline"])
+        before.save(self.path("before.mtt"))
+        for baseline, name in ((before, "the baseline"), (mtprof.load(self.path("before.mtt")), "before.mtt"),
+                               (self.path("before.mtt"), "before.mtt")):
+            text = self.page(now, baseline=baseline)
+            data = self.data(text)["baseline"]
+            self.assertEqual(data["name"], name)
+            rows = {row[0]: row for row in data["rows"]}
+            self.assertEqual(len(rows), data["rows_seen"])
+            self.assertEqual([rows[key][3] for key in ("old", "fresh", NASTY[0], NASTY[1])],
+                             ["gone", "new", "gone", "new"])
+            self.assertIn(rows["forward"][3], ("same", "slower", "faster"))
+            self.assertEqual(sum(data["counts"].values()), len(rows))
+            self.assertLessEqual(data["steps"][0], data["steps_a"])
+            self.assertEqual(sum(data["parts"]), data["wall"])
+            self.assertEqual(Tags(text).tags, Tags(self.page(now)).tags)
+        same = self.data(self.page(now, baseline=now))["baseline"]
+        self.assertEqual({row[3] for row in same["rows"]}, {"same"})
+        self.assertEqual((same["new"], same["gone"]), ([], []))
+        with self.assertRaises(TypeError):
+            now.export_report(self.path("x.html"), baseline=7)
+        with self.assertRaises(OSError):
+            now.export_report(self.path("x.html"), baseline=self.path("none.mtt"))
 
     def test_a_path_that_cannot_be_written(self):
         with self.assertRaises(OSError):
