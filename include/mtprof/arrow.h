@@ -9,13 +9,14 @@
  *         stream.release(&stream);
  *     }
  *
- * A stream gives one batch, then a released array, which is the end. docs/arrow.md has the columns
- * and their types.
+ * A stream gives one batch, or several where options.batch_rows says so, then a released array,
+ * which is the end. docs/arrow.md has the columns and their types.
  *
- * Lifetime: the arrays of mtprof_arrow_events() are the model's own columns, not copies. The model
- * must live until the stream, and all that was taken from it, has been released; options.release
- * says when that is. All other streams hold copies. Schemas, arrays and children that were moved
- * out of their parent may be released in any order and on any thread.
+ * Lifetime: the arrays of mtprof_arrow_events() and mtprof_arrow_dataset() are the model's own
+ * columns, not copies. The model must live until the stream, and all that was taken from it, has
+ * been released; options.release says when that is. All other streams hold copies. Schemas, arrays
+ * and children that were moved out of their parent may be released in any order and on any
+ * thread.
  *
  * Texts are UTF-8: bytes that are not become U+FFFD.
  */
@@ -89,7 +90,14 @@ typedef struct mtprof_arrow_options {
      * that releases the last of it; not called where the function fails. NULL: nothing. */
     void (*release)(void *user);
     void *user;
+    /** Most rows of a batch, rounded up to a multiple of 64; 0: all rows are one batch, but for
+     * mtprof_arrow_dataset(). */
+    uint32_t batch_rows;
+    uint32_t reserved;
 } mtprof_arrow_options;
+
+/** Rows of a batch of mtprof_arrow_dataset() where the options do not say. */
+#define MTPROF_ARROW_DATASET_ROWS 131072
 
 /**
  * The events of a model: all columns that were recorded or follow from what was, without copying
@@ -129,6 +137,20 @@ MTPROF_API mtprof_status mtprof_arrow_marks(mtprof_model *model,
 MTPROF_API mtprof_status mtprof_arrow_allocations(mtprof_model *model,
                                                   const mtprof_arrow_options *options,
                                                   struct ArrowArrayStream *out);
+/**
+ * The events with the columns of a data set of many traces (docs/dataset.md): the same ones for
+ * every trace, null where nothing was recorded, and none that follows from others. Beside the
+ * model's columns a batch needs at most 50 bytes a row while it is used. options.rows is ignored.
+ * Fails as mtprof_model_get_column().
+ */
+MTPROF_API mtprof_status mtprof_arrow_dataset(mtprof_model *model,
+                                              const mtprof_arrow_options *options,
+                                              struct ArrowArrayStream *out);
+/** What the wall time of each step went to (explain.h): a row for each part that is not 0. Fails as
+ * mtprof_explain_new(). */
+MTPROF_API mtprof_status mtprof_arrow_parts(mtprof_model *model,
+                                            const mtprof_arrow_options *options,
+                                            struct ArrowArrayStream *out);
 
 MTPROF_END_DECLS
 

@@ -304,29 +304,46 @@ static int check_rows(const mtprof_arrow_options *options, uint64_t events)
     return MTPROF_OK;
 }
 
-mtprof_status mtprof_arrow_events(mtprof_model *model, const mtprof_arrow_options *options,
-                                  struct ArrowArrayStream *out)
+int mtprof__arrow_events_table(mtprof_model *model, uint64_t wanted,
+                               const mtprof_arrow_options *options, mtprof__arrow_table **out)
 {
     mtprof_column columns[MTPROF_COLUMN_COUNT];
-    mtprof_arrow_options own = {.struct_size = sizeof own};
-    *out = (struct ArrowArrayStream){.release = NULL};
-    if (options != NULL) {
-        mtb_read_struct(&own, options);
-    }
+    *out = NULL;
     for (uint32_t id = 0; id < MTPROF_COLUMN_COUNT; id++) {
-        bool is_left_out = id == MTPROF_COLUMN_FIRST_CHILD || id == MTPROF_COLUMN_NEXT_SIBLING;
         columns[id] = (mtprof_column){.data = NULL};
-        if (!is_left_out) { /* it would be made */
+        if ((wanted >> id & 1) != 0) { /* it would be made */
             MT_TRY(mtprof_model_get_column(model, (enum mtprof_column_id)id, &columns[id]));
         }
     }
     uint64_t n = columns[MTPROF_COLUMN_START_NS].count;
-    MT_TRY(check_rows(&own, n));
-    events_table e = {.model = model, .n = (uint32_t)n, .rows = own.rows};
-    e.table = mtprof__arrow_table_new(own.rows != NULL ? own.n_rows : n);
+    MT_TRY(check_rows(options, n));
+    events_table e = {.model = model, .n = (uint32_t)n, .rows = options->rows};
+    e.table = mtprof__arrow_table_new(options->rows != NULL ? options->n_rows : n);
     bool ok = e.table != NULL && read_names(&e) && add_numbers(&e);
     for (uint32_t id = 0; ok && id < MTPROF_COLUMN_COUNT; id++) {
         ok = columns[id].data == NULL || add_column(&e, id, &columns[id]);
     }
-    return mtprof__arrow_give(e.table, ok, "events", options, out);
+    if (!ok) {
+        mtprof__arrow_table_release(e.table);
+        return mtb_fail(MTPROF_ENOMEM, "arrow: no memory for a table of events");
+    }
+    *out = e.table;
+    return MTPROF_OK;
+}
+
+mtprof_status mtprof_arrow_events(mtprof_model *model, const mtprof_arrow_options *options,
+                                  struct ArrowArrayStream *out)
+{
+    static_assert(MTPROF_COLUMN_COUNT < 64, "a bit each");
+    uint64_t all = ((uint64_t)1 << MTPROF_COLUMN_COUNT) - 1;
+    uint64_t left_out = (uint64_t)1 << MTPROF_COLUMN_FIRST_CHILD |
+                        (uint64_t)1 << MTPROF_COLUMN_NEXT_SIBLING; /* `parent` says the same */
+    mtprof_arrow_options own = {.struct_size = sizeof own};
+    mtprof__arrow_table *table = NULL;
+    *out = (struct ArrowArrayStream){.release = NULL};
+    if (options != NULL) {
+        mtb_read_struct(&own, options);
+    }
+    MT_TRY(mtprof__arrow_events_table(model, all & ~left_out, &own, &table));
+    return mtprof__arrow_give(table, true, "events", options, out);
 }

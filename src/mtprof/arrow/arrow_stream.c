@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A table through the Arrow C stream interface: one batch, whose arrays point into the table.
+ * A table through the Arrow C stream interface: one batch or several, whose arrays point into the
+ * table, or into one that is made for the batch.
  *
  *   ARS1  Every array and schema, parent, child or dictionary, holds a reference of the group that
  *         it was made in, so a child that was moved out of its parent outlives it.
  *   ARS2  A release is harmless on what is already released: its callback is NULL.
+ *   ARS3  A batch begins at a multiple of 64 rows, so that bits begin with a byte, and every array
+ *         has offset 0.
  */
 #include "base/alloc.h"
 #include "base/compiler.h"
@@ -104,28 +107,35 @@ static void set_array(array_group *group, struct ArrowArray *array, uint64_t len
 }
 
 static void set_texts(array_group *group, struct ArrowArray *array, const void **buffers,
-                      const mtprof__arrow_texts *texts)
+                      const mtprof__arrow_texts *texts, uint64_t first, uint64_t n)
 {
-    buffers[1] = texts->offsets;
+    buffers[1] = texts->offsets + first;
     buffers[2] = texts->bytes;
-    set_array(group, array, texts->n, 3, buffers);
+    set_array(group, array, n, 3, buffers);
 }
 
-static void set_column(array_group *group, uint32_t i)
+/* n rows from `first` on. */
+static void set_column(array_group *group, uint32_t i, uint64_t first, uint64_t n)
 {
     const mtprof__arrow_column *column = &group->table->columns[i];
+    const mtprof__arrow_texts *dictionary = column->dictionary;
     struct ArrowArray *array = &group->children[i];
     if (column->texts != NULL) {
-        set_texts(group, array, group->buffers[i], column->texts);
+        set_texts(group, array, group->buffers[i], column->texts, first, n);
     } else {
-        group->buffers[i][1] = column->values;
-        set_array(group, array, group->table->rows, 2, group->buffers[i]);
+        size_t size = mtprof__arrow_value_bytes(column->format);
+        uint64_t at = size != 0 ? first * size : first / 8;
+        group->buffers[i][1] = (const char *)column->values + at;
+        set_array(group, array, n, 2, group->buffers[i]);
     }
-    group->buffers[i][0] = column->nulls > 0 ? column->valid : NULL;
-    array->null_count = column->nulls;
-    if (column->dictionary != NULL) {
+    if (column->nulls != 0) {
+        group->buffers[i][0] = (const char *)column->valid + first / 8;
+        array->null_count = n == group->table->rows ? column->nulls : -1; /* not counted */
+    }
+    if (dictionary != NULL) {
         array->dictionary = &group->dictionaries[i];
-        set_texts(group, array->dictionary, group->dictionary_buffers[i], column->dictionary);
+        set_texts(group, array->dictionary, group->dictionary_buffers[i], dictionary, 0,
+                  dictionary->n);
     }
     group->places[i] = array;
 }
@@ -134,7 +144,8 @@ static void set_column(array_group *group, uint32_t i)
 
 typedef struct stream_state {
     mtprof__arrow_table *table;
-    bool is_done; /* the batch was given */
+    uint64_t first, batch_rows; /* of the next batch */
+    bool is_done;               /* the last batch was given */
     const char *error;
 } stream_state;
 
@@ -169,25 +180,50 @@ static int get_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out)
     return 0;
 }
 
+/* A table with the values of a batch. NULL: out of memory. */
+static mtprof__arrow_table *make_batch(mtprof__arrow_table *table, uint64_t first, uint64_t n)
+{
+    mtprof__arrow_table *batch = mtprof__arrow_table_new(n);
+    if (batch != NULL) {
+        mtprof__arrow_table_retain(table);
+        batch->source = table;
+        if (!table->make_batch(table, first, batch)) {
+            mtprof__arrow_table_release(batch);
+            batch = NULL;
+        }
+    }
+    return batch;
+}
+
 static int get_next(struct ArrowArrayStream *stream, struct ArrowArray *out)
 {
     stream_state *state = stream->private_data;
+    mtprof__arrow_table *table = state->table;
+    uint64_t first = state->first;
     *out = (struct ArrowArray){.release = NULL};
     if (state->is_done) {
         return 0;
     }
+    uint64_t n = table->rows - first < state->batch_rows ? table->rows - first : state->batch_rows;
     array_group *group = mtb_calloc(1, sizeof *group);
-    if (group == NULL) {
+    bool is_made = table->make_batch != NULL;
+    mtprof__arrow_table *batch = is_made && group != NULL ? make_batch(table, first, n) : table;
+    if (group == NULL || batch == NULL) {
+        mtb_free(group);
         return fail_stream(state, ENOMEM, "arrow: no memory for a record batch");
     }
-    group->table = state->table;
-    set_array(group, out, state->table->rows, 1, group->no_buffers);
-    for (uint32_t i = 0; i < state->table->n_columns; i++) {
-        set_column(group, i);
+    group->table = batch;
+    set_array(group, out, n, 1, group->no_buffers);
+    for (uint32_t i = 0; i < batch->n_columns; i++) {
+        set_column(group, i, is_made ? 0 : first, n);
     }
-    out->n_children = state->table->n_columns;
+    out->n_children = batch->n_columns;
     out->children = group->places;
-    state->is_done = true;
+    if (is_made) {
+        mtprof__arrow_table_release(batch); /* the arrays have it */
+    }
+    state->first = first + n;
+    state->is_done = state->first == table->rows;
     return 0;
 }
 
@@ -214,11 +250,15 @@ int mtprof__arrow_give(mtprof__arrow_table *table, bool complete, const char *wh
         mtprof__arrow_table_release(table);
         return mtb_fail(MTPROF_ENOMEM, "arrow: no memory for a table of %s", what);
     }
+    state->batch_rows = table->make_batch != NULL ? MTPROF_ARROW_DATASET_ROWS : UINT64_MAX;
     if (options != NULL) {
         mtprof_arrow_options own;
         mtb_read_struct(&own, options);
         table->release = own.release;
         table->user = own.user;
+        if (own.batch_rows != 0) { /* ARS3 */
+            state->batch_rows = ((uint64_t)own.batch_rows + 63) / 64 * 64;
+        }
     }
     state->table = table;
     *out = (struct ArrowArrayStream){

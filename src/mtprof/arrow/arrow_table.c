@@ -45,7 +45,9 @@ void mtprof__arrow_table_release(mtprof__arrow_table *table)
     }
     void (*release)(void *) = table->release;
     void *user = table->user;
+    mtprof__arrow_table *source = table->source;
     mtb_free(table);
+    mtprof__arrow_table_release(source);
     if (release != NULL) {
         release(user);
     }
@@ -203,6 +205,43 @@ bool mtprof__arrow_nulls_u32(mtprof__arrow_table *table, mtprof__arrow_column *c
     column->valid = bits;
     column->nulls = (int64_t)(table->rows - valid);
     return true;
+}
+
+bool mtprof__arrow_nulls_i64(mtprof__arrow_table *table, mtprof__arrow_column *column,
+                             const int64_t *values, const int64_t *same, size_t same_stride)
+{
+    uint8_t *bits = take_bitmap(table);
+    uint64_t valid = 0;
+    if (bits == NULL) {
+        return false;
+    }
+    for (uint64_t i = 0; i < table->rows; i += 8) {
+        uint64_t n = table->rows - i < 8 ? table->rows - i : 8;
+        unsigned eight = 0;
+        for (uint64_t k = 0; k < n; k++) {
+            eight |= (unsigned)(values[i + k] != same[(i + k) * same_stride]) << k;
+        }
+        bits[i / 8] = (uint8_t)eight;
+        valid += (unsigned)__builtin_popcount(eight);
+    }
+    column->nullable = true;
+    column->valid = bits;
+    column->nulls = (int64_t)(table->rows - valid);
+    return true;
+}
+
+size_t mtprof__arrow_value_bytes(const char *format)
+{
+    switch (format[0]) {
+    case 'b': return 0;
+    case 'c':
+    case 'C': return 1;
+    case 's':
+    case 'S': return 2;
+    case 'i':
+    case 'I': return 4;
+    default: return 8;
+    }
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */

@@ -53,16 +53,25 @@ typedef struct mtprof__arrow_block {
     size_t bytes;
 } mtprof__arrow_block;
 
-typedef struct mtprof__arrow_table {
+typedef struct mtprof__arrow_table mtprof__arrow_table;
+
+/* The rows from `first` on, as many as batch->rows says, of a table whose columns have no values
+ * yet; `first` is a multiple of 64. False: out of memory. */
+typedef bool mtprof__arrow_batch(const mtprof__arrow_table *table, uint64_t first,
+                                 mtprof__arrow_table *batch);
+
+struct mtprof__arrow_table {
     uint32_t references; /* atomic */
     uint32_t n_columns, n_texts, n_blocks;
     uint64_t rows;
+    mtprof__arrow_batch *make_batch; /* NULL: the columns have all values */
+    mtprof__arrow_table *source;     /* what it refers to, a reference; NULL: nothing */
     mtprof__arrow_column columns[MTPROF__ARROW_COLUMNS];
     mtprof__arrow_texts texts[MTPROF__ARROW_TEXTS];
     mtprof__arrow_block blocks[MTPROF__ARROW_BLOCKS];
     void (*release)(void *user);
     void *user;
-} mtprof__arrow_table;
+};
 
 /* A table without columns; one reference. NULL: out of memory. */
 mtprof__arrow_table *mtprof__arrow_table_new(uint64_t rows);
@@ -88,6 +97,16 @@ bool mtprof__arrow_texts_number(mtprof__arrow_texts *texts, mtprof_text text, in
 /* Makes those rows of a column null whose value is `none`. False: out of memory. */
 bool mtprof__arrow_nulls_u32(mtprof__arrow_table *table, mtprof__arrow_column *column,
                              const uint32_t *values, uint32_t none);
+/* Makes those rows of a column null for which two columns have the same value; same_stride 0: one
+ * value for all. False: out of memory. */
+bool mtprof__arrow_nulls_i64(mtprof__arrow_table *table, mtprof__arrow_column *column,
+                             const int64_t *values, const int64_t *same, size_t same_stride);
+/* Bytes of a value of a format; 0: it is less than one (bits). */
+size_t mtprof__arrow_value_bytes(const char *format);
+
+/* The table of events; a bit of `wanted` a mtprof_column_id. */
+int mtprof__arrow_events_table(mtprof_model *model, uint64_t wanted,
+                               const mtprof_arrow_options *options, mtprof__arrow_table **out);
 
 /* A field of a struct that is a row, for tables that are made row by row. */
 typedef struct mtprof__arrow_field {

@@ -21,7 +21,7 @@ import pyarrow.compute
 
 import mtprof
 
-TABLES = ("events", "averages", "steps", "tracks", "frames", "marks", "allocations")
+TABLES = ("events", "averages", "steps", "tracks", "frames", "marks", "allocations", "dataset", "parts")
 SUMS = {"count": "count", "cpu_ns": "cpu_time_total_ns", "self_cpu_ns": "self_cpu_time_total_ns",
         "device_ns": "device_time_total_ns", "self_device_ns": "self_device_time_total_ns",
         "cpu_memory": "cpu_memory_usage", "self_cpu_memory": "self_cpu_memory_usage",

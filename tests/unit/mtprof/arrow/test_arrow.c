@@ -320,6 +320,144 @@ TEST(nulls_of_any_number_of_rows)
     }
 }
 
+static void count_release(void *user)
+{
+    ++*(int *)user;
+}
+
+/* ---- batches --------------------------------------------------------------------------------- */
+
+enum {
+    LONG_EVENTS = 300
+};
+
+static mtprof_model *long_model(void)
+{
+    mtprof_model *model = mm_model();
+    for (uint32_t i = 0; i < LONG_EVENTS; i++) {
+        mm_event event = mm_add(model, i % 3 == 0 ? "outer" : "inner", 10 * i, 10 * i + 8);
+        *event.self = i % 3 == 0 ? 3 : 8;
+        *event.parent = i % 3 == 1 ? i - 1 : MTPROF_NO_EVENT;
+    }
+    return model;
+}
+
+static void check_long_batch(const batch *b, uint64_t first)
+{
+    const struct ArrowArray *self = column(b, "self_ns", "l");
+    for (uint64_t k = 0; k < (uint64_t)b->array.length; k++) {
+        uint64_t i = first + k;
+        CHECK_EQ_U64(U32(column(b, "event", "I"), k), i);
+        CHECK_EQ_I64(I64(column(b, "start_ns", "l"), k), (int64_t)(10 * i));
+        CHECK_EQ_I64(I64(column(b, "dur_ns", "l"), k), 8);
+        CHECK(is_null(self, k) == (i % 3 != 0));
+        CHECK(is_null(self, k) || I64(self, k) == 3);
+        CHECK(is_null(column(b, "parent", "I"), k) == (i % 3 != 1));
+        CHECK(i % 3 != 1 || U32(column(b, "parent", "I"), k) == i - 1);
+        CHECK_EQ_STR(text_at(column(b, "name", "i"), k), i % 3 == 0 ? "outer" : "inner");
+        CHECK(is_null(column(b, "module", "i"), k) && is_null(column(b, "stack", "I"), k));
+        CHECK(is_null(column(b, "flops", "l"), k) && is_null(column(b, "sequence", "l"), k));
+    }
+}
+
+TEST(a_data_set_comes_in_batches)
+{
+    static const uint32_t sizes[] = {1, 64, 100, 128, LONG_EVENTS, 0};
+    mtprof_model *model = long_model();
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        int released = 0;
+        mtprof_arrow_options options = {.struct_size = sizeof options,
+                                        .release = count_release,
+                                        .user = &released,
+                                        .batch_rows = sizes[i]};
+        int64_t most = sizes[i] == 0 ? LONG_EVENTS : (int64_t)(sizes[i] + 63) / 64 * 64;
+        int64_t rows = 0;
+        batch b;
+        REQUIRE_OK(mtprof_arrow_dataset(model, &options, &b.stream));
+        REQUIRE_EQ_I64(b.stream.get_schema(&b.stream, &b.schema), 0);
+        for (;;) {
+            REQUIRE_EQ_I64(b.stream.get_next(&b.stream, &b.array), 0);
+            if (b.array.release == NULL) {
+                break;
+            }
+            int64_t left = LONG_EVENTS - rows;
+            CHECK_EQ_I64(b.array.length, left < most ? left : most);
+            check_long_batch(&b, (uint64_t)rows);
+            rows += b.array.length;
+            b.array.release(&b.array);
+        }
+        CHECK_EQ_I64(rows, LONG_EVENTS);
+        b.stream.release(&b.stream);
+        CHECK_EQ_I64(released, 1);
+        b.schema.release(&b.schema);
+    }
+    mtprof_model_free(model);
+}
+
+TEST(a_batch_outlives_its_stream)
+{
+    mtprof_model *model = long_model();
+    int released = 0;
+    mtprof_arrow_options options = {.struct_size = sizeof options,
+                                    .release = count_release,
+                                    .user = &released,
+                                    .batch_rows = 128};
+    batch first;
+    batch second;
+    REQUIRE_OK(mtprof_arrow_dataset(model, &options, &first.stream));
+    REQUIRE_EQ_I64(first.stream.get_schema(&first.stream, &first.schema), 0);
+    second.schema = first.schema;
+    REQUIRE_EQ_I64(first.stream.get_next(&first.stream, &first.array), 0);
+    REQUIRE_EQ_I64(first.stream.get_next(&first.stream, &second.array), 0);
+    first.stream.release(&first.stream);
+    CHECK_EQ_I64(released, 0);
+    first.array.release(&first.array);
+    check_long_batch(&second, 128);
+    CHECK_EQ_I64(released, 0);
+    second.array.release(&second.array);
+    CHECK_EQ_I64(released, 1);
+    first.schema.release(&first.schema);
+    mtprof_model_free(model);
+}
+
+TEST(any_table_comes_in_batches)
+{
+    mtprof_model *model = long_model();
+    mtprof_arrow_options options = {.struct_size = sizeof options, .batch_rows = 64};
+    batch b;
+    REQUIRE_OK(mtprof_arrow_events(model, &options, &b.stream));
+    REQUIRE_EQ_I64(b.stream.get_schema(&b.stream, &b.schema), 0);
+    for (uint64_t first = 0; first < LONG_EVENTS; first += 64) {
+        REQUIRE_EQ_I64(b.stream.get_next(&b.stream, &b.array), 0);
+        CHECK(I64(column(&b, "end_ns", "l"), 0) == (int64_t)(10 * first + 8));
+        CHECK(column(&b, "end_ns", "l")->buffers[1] == model->columns.end_ns + first);
+        CHECK(is_null(column(&b, "parent", "I"), 1) == ((first + 1) % 3 != 1));
+        b.array.release(&b.array);
+    }
+    REQUIRE_EQ_I64(b.stream.get_next(&b.stream, &b.array), 0);
+    CHECK(b.array.release == NULL);
+    b.schema.release(&b.schema);
+    b.stream.release(&b.stream);
+    mtprof_model_free(model);
+}
+
+TEST(parts_add_up_to_the_steps)
+{
+    mtprof_model *model = small_model();
+    batch b;
+    int64_t sum = 0;
+    read_table(&b, mtprof_arrow_parts, model);
+    for (int64_t i = 0; i < b.array.length; i++) {
+        CHECK_EQ_I64(I32(column(&b, "step", "i"), i), 4);
+        CHECK_EQ_STR(text_at(column(&b, "state", "i"), (uint64_t)i), "normal");
+        CHECK(I64(column(&b, "ns", "l"), i) > 0);
+        sum += I64(column(&b, "ns", "l"), i);
+    }
+    CHECK_EQ_I64(sum, 100);
+    batch_release(&b);
+    mtprof_model_free(model);
+}
+
 /* ---- other tables ---------------------------------------------------------------------------- */
 
 TEST(steps_tracks_and_frames)
@@ -463,11 +601,6 @@ TEST(a_model_without_events_has_tables_without_rows)
 
 /* ---- releases -------------------------------------------------------------------------------- */
 
-static void count_release(void *user)
-{
-    ++*(int *)user;
-}
-
 TEST(the_caller_hears_of_the_last_release_only)
 {
     mtprof_model *model = small_model();
@@ -573,8 +706,9 @@ static bool try_all(maker *make, mtprof_model *model)
 TEST(every_allocation_may_fail)
 {
     static maker *const makers[] = {
-        mtprof_arrow_events, mtprof_arrow_steps,       mtprof_arrow_tracks, mtprof_arrow_frames,
-        mtprof_arrow_marks,  mtprof_arrow_allocations, make_averages};
+        mtprof_arrow_events, mtprof_arrow_steps,   mtprof_arrow_tracks,
+        mtprof_arrow_frames, mtprof_arrow_marks,   mtprof_arrow_allocations,
+        make_averages,       mtprof_arrow_dataset, mtprof_arrow_parts};
     for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {
         bool ok = false;
         uint64_t n = 1;
