@@ -269,14 +269,6 @@ uint64_t mt_test_seed(void)
     return seed_value();
 }
 
-uint64_t mt_test_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15ULL;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31);
-}
-
 bool mt_test_long(void)
 {
     const char *text = getenv("MT_LONG");

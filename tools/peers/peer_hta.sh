@@ -6,7 +6,6 @@
 set -eu
 . "$(dirname "$0")/peers.inc.sh"
 . tools/peers/npu.inc.sh
-. tools/peers/host.inc.sh
 
 targets mtprof_command make_peer_trace python_tree
 rm -rf "$work/traces" "$work/host"

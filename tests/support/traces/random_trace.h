@@ -34,6 +34,7 @@ typedef struct rt_options {
     size_t steps; /* things done; a bit more than half of them become events */
     bool hostile;
     bool any_bytes; /* names that are no UTF-8 */
+    bool evil;      /* names that pages and scripts could take for their own */
     bool plain; /* nothing that a Chrome trace cannot say: no scopes that do not nest, no names in
                    full that are long, no parents by name */
 } rt_options;
