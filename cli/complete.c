@@ -125,6 +125,9 @@ int cli_complete(int n_words, char **words)
         offer_commands(current, true);
         return CLI_OK;
     }
+    if (n_words > 2 && cli_is_parquet(n_words, words)) {
+        return ask_program(n_words - 1, words + 1);
+    }
     const cli_command *command = cli_find_command(words[0]);
     if (command == NULL) {
         if (strcmp(words[0], "help") == 0 && n_words == 2) {

@@ -51,8 +51,10 @@ static const cli_option trace_options[] = {
 };
 
 static const cli_command *const commands[] = {
-    &cli_cmd_explain, &cli_cmd_report, &cli_cmd_info,  &cli_cmd_export,  &cli_cmd_diff,
-    &cli_cmd_memory,  &cli_cmd_stacks, &cli_cmd_check, &cli_cmd_recover,
+    &cli_cmd_explain, &cli_cmd_report,  &cli_cmd_info,   &cli_cmd_export,
+    &cli_cmd_diff,    &cli_cmd_memory,  &cli_cmd_stacks, &cli_cmd_top,
+    &cli_cmd_check,   &cli_cmd_recover, &cli_cmd_ps,     &cli_cmd_status,
+    &cli_cmd_start,   &cli_cmd_stop,    &cli_cmd_dump,   &cli_cmd_attach,
 };
 
 const cli_command *cli_command_at(size_t index)
@@ -260,6 +262,9 @@ static int dispatch(int n_words, char **words)
     }
     if (strcmp(name, "run") == 0 && cli_run_has_program(n_words - 1, words + 1)) {
         return run_command(&cli_cmd_run, n_words - 1, words + 1);
+    }
+    if (cli_is_parquet(n_words, words)) {
+        return run_other(words[1], NULL, n_words - 2, words + 2);
     }
     const cli_command *command = cli_find_command(name);
     if (command == NULL) {

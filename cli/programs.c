@@ -25,6 +25,9 @@ static const struct {
 } known[] = {
     {"run", "Run a program and record a trace of it",
      "the Python package mtprof brings it, for Python programs; others stand behind '--'"},
+    {"parquet", "'export parquet': add traces to a data set for SQL",
+     "the Python package mtprof brings it"},
+    {"query", "Ask one trace or many in SQL", "the Python package mtprof brings it"},
     {"view", "Open a trace in Perfetto's UI", "the Python package mtprof brings it"},
 };
 

@@ -5,7 +5,7 @@
 #ifndef CLI_UNITS_H
 #define CLI_UNITS_H
 
-#include <mtprof/quantity.h>
+#include <mtprof/output.h>
 
 #include <stdbool.h>
 #include <stddef.h>

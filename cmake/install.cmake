@@ -14,7 +14,7 @@ foreach(header IN LISTS MTPROF_PUBLIC_HEADERS MTPROF_TORCH_PUBLIC_HEADERS MTPROF
 endforeach()
 
 install(TARGETS mtprof mtprof_static mtprof_torch mtprof_cupti EXPORT mtprofTargets)
-install(TARGETS mtprof_itt mtprof_nvtx LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}) # opened at run time, by its path
+install(TARGETS mtprof_cuda mtprof_itt mtprof_nvtx LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}) # opened at run time, by its path
 if(TARGET mtprof_command)
   install(TARGETS mtprof_command)
   install(FILES ${PROJECT_SOURCE_DIR}/docs/mtprof.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

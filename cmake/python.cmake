@@ -49,10 +49,10 @@ function(mt_python_tree target python tree)
   mt_extension(py_mindtorch${target} ${python} ${tree} mindtorch_v2 _C mindtorch ${MT_PY_TENSOR_SOURCES})
   add_custom_target(python_tree${target} ALL
     COMMAND ${CMAKE_COMMAND} -DFROM=${PROJECT_SOURCE_DIR}/python -DTO=${tree}
-            "-DLIBRARIES_mtprof=$<TARGET_SONAME_FILE:mtprof>;$<TARGET_SONAME_FILE:mtprof_torch>;$<TARGET_SONAME_FILE:mtprof_cupti>;$<TARGET_FILE:mtprof_itt>;$<TARGET_FILE:mtprof_nvtx>"
+            "-DLIBRARIES_mtprof=$<TARGET_SONAME_FILE:mtprof>;$<TARGET_SONAME_FILE:mtprof_torch>;$<TARGET_SONAME_FILE:mtprof_cupti>;$<TARGET_FILE:mtprof_cuda>;$<TARGET_FILE:mtprof_itt>;$<TARGET_FILE:mtprof_nvtx>"
             "-DLIBRARIES_mindtorch_v2=$<TARGET_SONAME_FILE:mindtorch>;$<TARGET_FILE:mindtorch_sim>"
             -P ${PROJECT_SOURCE_DIR}/cmake/python_tree.cmake
-    DEPENDS py_mtprof${target} py_mindtorch${target} mtprof_torch mtprof_cupti mtprof_itt mtprof_nvtx mindtorch_sim # found next to libmindtorch
+    DEPENDS py_mtprof${target} py_mindtorch${target} mtprof_torch mtprof_cupti mtprof_cuda mtprof_itt mtprof_nvtx mindtorch_sim # found next to libmindtorch
     VERBATIM)
 endfunction()
 
@@ -69,7 +69,7 @@ if(MT_BUILD_TESTS AND NOT MT_SANITIZE)
 endif()
 
 # Programs beside the command of the build; in a wheel they are entry points (pyproject.toml).
-foreach(program IN ITEMS run:run.run_command view:view)
+foreach(program IN ITEMS run:run.run_command view:view parquet:dataset.parquet_command query:dataset.query_command)
   string(REPLACE ":" ";" program ${program})
   list(GET program 0 word)
   list(GET program 1 module)
@@ -86,10 +86,10 @@ endforeach()
 # ---- what a wheel holds --------------------------------------------------------------------------
 foreach(package IN ITEMS mtprof mindtorch_v2)
   install(DIRECTORY python/${package} DESTINATION . COMPONENT python EXCLUDE_FROM_ALL
-          FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed" PATTERN "*.cpp"
+          FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed" PATTERN "*.cpp" PATTERN "*.sql"
           PATTERN "__pycache__" EXCLUDE)
 endforeach()
-install(TARGETS py_mtprof mtprof mtprof_torch mtprof_cupti mtprof_itt mtprof_nvtx LIBRARY DESTINATION mtprof NAMELINK_SKIP COMPONENT python
+install(TARGETS py_mtprof mtprof mtprof_torch mtprof_cupti mtprof_cuda mtprof_itt mtprof_nvtx LIBRARY DESTINATION mtprof NAMELINK_SKIP COMPONENT python
         EXCLUDE_FROM_ALL)
 install(TARGETS py_mindtorch mindtorch LIBRARY DESTINATION mindtorch_v2 NAMELINK_SKIP COMPONENT python
         EXCLUDE_FROM_ALL)

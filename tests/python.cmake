@@ -27,6 +27,9 @@ set(MT_PYTHON_TESTS
     nn/test_distributions
     nn/test_one_process
     nn/test_optim
+    dataset/test_dataset
+    notebook/test_notebook
+    notebook/test_report_page
     npu/test_npu_data
     npu/test_npu_devices
     npu/test_npu_exit
@@ -47,6 +50,7 @@ set(MT_PYTHON_TESTS
     profiler/test_events
     profiler/test_explain_imported
     profiler/test_exports_python
+    profiler/test_flight
     profiler/test_frames
     profiler/test_load
     profiler/test_marks_python
@@ -58,7 +62,6 @@ set(MT_PYTHON_TESTS
     profiler/test_profile_threads
     profiler/test_profiler_modules
     profiler/test_record_function
-    profiler/test_report_page
     profiler/test_schedule_goldens
     profiler/test_schedule_python
     profiler/test_stacks
@@ -69,6 +72,7 @@ set(MT_PYTHON_TESTS
     profiler/test_types
     robust/test_api_fuzz
     robust/test_bounds
+    robust/test_flight_triggers
     robust/test_hardening
     robust/test_hostile_pickles
     robust/test_huge_arguments
@@ -80,6 +84,7 @@ set(MT_PYTHON_TESTS
     robust/test_refcounts
     robust/test_tensor_refcounts
     run/test_as_torch
+    run/test_control
     run/test_run_options
     run/test_run_programs
     run/test_view

@@ -14,7 +14,8 @@ import subprocess
 import sys
 
 # Others: the name itself. Collectors export what the programs that open them look for.
-PREFIXES = {"mindtorch": "mt_", "mindtorch_sim": "mt_", "mtprof_itt": "__itt_api_", "mtprof_nvtx": "InitializeInjection"}
+PREFIXES = {"mindtorch": "mt_", "mindtorch_sim": "mt_", "mtprof_cuda": "InitializeInjection",
+            "mtprof_itt": "__itt_api_", "mtprof_nvtx": "InitializeInjection"}
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 

@@ -14,8 +14,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A format that the library does not have: rows, not events. */
-static const char averages_name[] = "averages";
+/* Formats that the library does not have: rows, not events; and a data set, which is written by a
+ * program of its own (main.c). */
+static const char averages_name[] = "averages", parquet_name[] = "parquet";
 enum {
     FORMAT_AVERAGES = MTPROF_EXPORT_COUNT
 };
@@ -76,7 +77,7 @@ static const cli_option options[] = {
 
 static const char *const *format_names(void)
 {
-    static const char *names[MTPROF_EXPORT_COUNT + 2];
+    static const char *names[MTPROF_EXPORT_COUNT + 3];
     size_t n = 0;
     for (int i = 0; i < MTPROF_EXPORT_COUNT; i++) {
         const char *name = mtprof_export_name((enum mtprof_export_format)i);
@@ -85,6 +86,7 @@ static const char *const *format_names(void)
         }
     }
     names[n++] = averages_name;
+    names[n++] = parquet_name;
     names[n] = NULL;
     return names;
 }
@@ -143,6 +145,11 @@ static int choose(const cli_call *call, job *j)
     const export_settings *s = call->settings;
     enum mtprof_export_format parsed;
     j->trace = call->operands[call->n_operands - 1];
+    if (call->n_operands == 2 && strcmp(call->operands[0], parquet_name) == 0) {
+        cli_error("export: 'parquet' stands before all options");
+        cli_hint("'mtprof export parquet %s -o FOLDER'", j->trace);
+        return CLI_MISUSE;
+    }
     if (call->n_operands == 2) {
         if (!find_format(call->operands[0], &j->format)) {
             return unknown_format(call->operands[0]);
@@ -281,6 +288,12 @@ static int run(const cli_call *call)
     return cli_close_trace(model, j.trace, code);
 }
 
+bool cli_is_parquet(int n_words, char **words)
+{
+    return n_words > 1 && strcmp(words[0], cli_cmd_export.name) == 0 &&
+           strcmp(words[1], parquet_name) == 0;
+}
+
 const cli_command cli_cmd_export = {
     .name = "export",
     .summary = "The trace in another tool's format",
@@ -290,7 +303,7 @@ const cli_command cli_cmd_export = {
         "(.pftrace), stacks (torch's export_stacks), folded (flame graphs), speedscope, memory, "
         "memory_raw and memory_html (memory by category over time), csv (a line per event), "
         "execution (Chakra execution trace), pprof (Go's pprof, speedscope, Pyroscope), report (one page: where the time went and why), averages (the rows of the report as a Chrome "
-        "trace).\n"
+        "trace), parquet (a data set of many traces for SQL: 'mtprof export parquet --help').\n"
         "\n"
         "Without FORMAT the ending of the output tells it. The file appears when it is complete: "
         "a failure leaves what was there.",

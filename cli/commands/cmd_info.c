@@ -19,7 +19,8 @@
 enum {
     LABEL = 12, /* columns of the labels on the left */
     MOST_COLUMNS = 79,
-    MOST_LISTED = 20 /* threads and windows, unless --all */
+    MOST_LISTED = 20,     /* threads and windows, unless --all */
+    MOST_STACK_LINES = 60 /* likewise */
 };
 
 typedef struct info_settings {
@@ -171,6 +172,31 @@ static void count_line(size_t *n, uint64_t count, const char *noun, const char *
     }
 }
 
+/* What a limit of the overhead left out, and of which names most. */
+static void print_limit(size_t *n, const cli_facts *f)
+{
+    const mtprof_health *h = &f->health;
+    enum {
+        NAME = 32 /* columns */
+    };
+    char text[160];
+    if (h->unrecorded > 0) {
+        (void)snprintf(text, sizeof text, "%s event%s left out for the overhead limit of %g %%",
+                       cli_count(h->unrecorded).text, cli_plural(h->unrecorded),
+                       h->limit_ppm / 1e4);
+        health_line(n, CLI_YELLOW, text);
+    }
+    count_line(n, h->unrecorded_estimated, "event", " of them by an estimate");
+    for (size_t i = 0; i < f->n_sampled; i++) {
+        const cli_sampled *s = &f->sampled[i];
+        label_first((*n)++ == 0, "health");
+        printf("  %s of ", cli_count(s->left_out).text);
+        cli_print_text(stdout, s->name, cli_text_width(s->name) > NAME ? NAME : 0);
+        printf(", %s recorded\n", cli_count(s->kept).text);
+    }
+    count_line(n, h->without_payload, "event", " without its payloads, for the limit");
+}
+
 static void print_health(const cli_facts *f)
 {
     const mtprof_health *h = &f->health;
@@ -204,6 +230,7 @@ static void print_health(const cli_facts *f)
     count_line(&n, f->findings.left_out, "detail", " left out: more than a model keeps");
     count_line(&n, h->stacks_missed, "event", " without its stack");
     count_line(&n, h->busy_at_stop, "thread", " busy at a stop");
+    print_limit(&n, f);
     if (f->findings.skipped > 0) {
         (void)snprintf(text, sizeof text, "%s skipped: no events, or a field is missing",
                        cli_count(f->findings.skipped).text);
@@ -221,6 +248,15 @@ static void print_health(const cli_facts *f)
     if (h->pair_cost_ps > 0) {
         (void)snprintf(text, sizeof text, "own cost %.1f ns an event",
                        (double)h->pair_cost_ps / 1e3);
+        health_line(&n, CLI_PLAIN, text);
+    }
+    if (h->limit_ppm > 0) {
+        double share =
+            h->own_cost_of_ns > 0 ? (double)h->own_cost_ns / (double)h->own_cost_of_ns : 0;
+        (void)snprintf(text, sizeof text,
+                       "overhead %.2f %% by its own account, limit %g %%, %s change%s of level",
+                       share * 100, h->limit_ppm / 1e4, cli_count(h->limit_changes).text,
+                       cli_plural(h->limit_changes));
         health_line(&n, CLI_PLAIN, text);
     }
 }
@@ -286,11 +322,49 @@ static void print_tracks(const cli_facts *f, bool devices, size_t most)
     print_more(left_out);
 }
 
-static void print_metadata(const cli_facts *f)
+/* A flight recorder's stacks of a program that hung: a text of many lines. */
+static bool is_stacks(const mtprof_metadatum *m)
+{
+    static const char key[] = "dump_stacks";
+    return m->key.length == sizeof key - 1 && memcmp(m->key.bytes, key, m->key.length) == 0 &&
+           m->type == MTPROF_META_TEXT;
+}
+
+static void print_stacks(const cli_facts *f, bool all)
 {
     mtprof_metadatum m;
     for (uint32_t i = 0; mtprof_model_metadata(f->model, i, &m); i++) {
-        label_first(i == 0, "metadata");
+        uint64_t lines = 0, left_out = 0;
+        size_t at = 0, end = is_stacks(&m) ? m.text.length : 0;
+        while (at < end) {
+            const char *line = m.text.bytes + at;
+            const char *stop = memchr(line, '\n', end - at);
+            size_t length = stop != NULL ? (size_t)(stop - line) : end - at;
+            at += length + 1;
+            if (lines >= MOST_STACK_LINES && !all) {
+                left_out++;
+                continue;
+            }
+            label_first(lines++ == 0, "stacks");
+            mtprof_text text = {line, length};
+            size_t room = MOST_COLUMNS - LABEL;
+            cli_print_text(stdout, text, cli_text_width(text) > room && !all ? room : 0);
+            putchar('\n');
+        }
+        print_more(left_out);
+    }
+}
+
+static void print_metadata(const cli_facts *f)
+{
+    mtprof_metadatum m;
+    bool first = true;
+    for (uint32_t i = 0; mtprof_model_metadata(f->model, i, &m); i++) {
+        if (is_stacks(&m)) {
+            continue;
+        }
+        label_first(first, "metadata");
+        first = false;
         size_t width = cli_text_width(m.key), room = MOST_COLUMNS - LABEL;
         cli_print_text(stdout, m.key, width > 24 ? 24 : width);
         fputs(" = ", stdout);
@@ -314,6 +388,7 @@ static void print_facts(const cli_facts *f, bool all)
     print_tracks(f, false, most);
     print_tracks(f, true, most);
     print_metadata(f);
+    print_stacks(f, all);
 }
 
 /* ---- for programs ---------------------------------------------------------------------------- */
@@ -400,6 +475,14 @@ static void json_health(const cli_facts *f)
     cli_json_uint("stalls", h->stalls);
     cli_json_uint("skipped", f->findings.skipped);
     cli_json_uint("pair_cost_ps", h->pair_cost_ps);
+    cli_json_uint("limit_ppm", h->limit_ppm);
+    cli_json_uint("limit_level", h->limit_level);
+    cli_json_uint("limit_changes", h->limit_changes);
+    cli_json_uint("unrecorded", h->unrecorded);
+    cli_json_uint("unrecorded_estimated", h->unrecorded_estimated);
+    cli_json_uint("without_payload", h->without_payload);
+    cli_json_uint("own_cost_ns", h->own_cost_ns);
+    cli_json_uint("own_cost_of_ns", h->own_cost_of_ns);
     cli_json_end_object();
 }
 

@@ -41,7 +41,7 @@ typedef struct report_settings {
     int64_t limit; /* 0: the form's default */
     int format, time_unit;
     int64_t width;
-    const char *html;
+    const char *html, *baseline;
 } report_settings;
 
 #define AT(member) offsetof(report_settings, member)
@@ -143,6 +143,11 @@ static const cli_option options[] = {
          "write a page that tells where the time went and why, with charts, instead of a table; "
          "it is about the whole trace",
      .offset = AT(html)},
+    {.name = "baseline",
+     .type = CLI_FILE,
+     .value = "TRACE",
+     .help = "with --html: what changed since this older trace, as mtprof diff judges it",
+     .offset = AT(baseline)},
 };
 
 /* ---- a table on its way to the terminal ------------------------------------------------------ */
@@ -294,12 +299,23 @@ static int report(const cli_call *call, mtprof_model *model, const char *path)
     return status == MTPROF_OK || code != CLI_OK ? code : cli_library_error(path, status);
 }
 
-static int write_page(const cli_call *call, mtprof_model *model, const char *path)
+static const char *file_name(const char *path)
 {
-    const report_settings *s = call->settings;
+    const char *slash = strrchr(path, '/');
+    return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
+}
+
+static int write_page_with(const report_settings *s, mtprof_model *model, const char *path,
+                           mtprof_model *baseline)
+{
     mtprof_export_report made = {.struct_size = sizeof made};
     const mtprof_export_options o = {
-        .struct_size = sizeof o, .progress = cli_progress_step, .report = &made};
+        .struct_size = sizeof o,
+        .progress = cli_progress_step,
+        .report = &made,
+        .baseline = baseline,
+        .baseline_name = s->baseline != NULL ? file_name(s->baseline) : NULL,
+    };
     mtprof_status status = mtprof_export(model, MTPROF_EXPORT_REPORT, s->html, &o);
     cli_progress_end();
     if (status != MTPROF_OK) {
@@ -313,11 +329,29 @@ static int write_page(const cli_call *call, mtprof_model *model, const char *pat
     return CLI_OK;
 }
 
+static int write_page(const cli_call *call, mtprof_model *model, const char *path)
+{
+    const report_settings *s = call->settings;
+    if (s->baseline == NULL) {
+        return write_page_with(s, model, path, NULL);
+    }
+    mtprof_model *baseline = cli_open_trace(call, s->baseline);
+    if (baseline == NULL) {
+        return CLI_FAILED;
+    }
+    return cli_close_trace(baseline, s->baseline, write_page_with(s, model, path, baseline));
+}
+
 static int run(const cli_call *call)
 {
     const report_settings *s = call->settings;
     if (s->html != NULL && is_filtered(s)) {
         cli_error("report: --html is about the whole trace: filters do not apply");
+        return CLI_MISUSE;
+    }
+    if (s->baseline != NULL && s->html == NULL) {
+        cli_error("report: --baseline needs --html");
+        cli_hint("'mtprof diff %s TRACE' compares in the terminal", s->baseline);
         return CLI_MISUSE;
     }
     return cli_look_at_trace(call, s->html != NULL ? write_page : report);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mtprof run -- PROGRAM: runs any program with NVTX or ITT in it and records what it reports.
+ * mtprof run -- PROGRAM: runs any program with NVTX or ITT in it and records what it reports, and
+ * what it does with NVIDIA's GPUs.
  * Python programs ("mtprof run SCRIPT") are run by mtprof-run of the Python package; main.c decides
  * by cli_run_has_program().
  *
- *   PROGRAM's process ── NVTX or ITT opens ──► libmtprof_nvtx.so, libmtprof_itt.so
- *                                                └─► libmtprof.so: a session, into the file
+ *   PROGRAM's process ── NVTX, ITT or CUDA opens ──► libmtprof_nvtx.so, libmtprof_itt.so or
+ *                             │                       libmtprof_cuda.so
+ *                             └─► libmtprof.so: a session, into the file
  *   this process waits, then reads the file, exports it where asked to, and tells what there is
  */
 #include "cli/command.h"
@@ -363,10 +365,12 @@ static void tell_nothing(const run_file *f, const char *recording, int status,
     }
     fputc('\n', stderr);
     if (print_children(recording, since, false) == 0) {
-        fprintf(stderr,
-                "mtprof: nothing recorded: %s reported nothing to NVTX or ITT, the interfaces that "
-                "this records; a Python program is recorded by 'mtprof run SCRIPT', without '--'\n",
-                f->program);
+        fprintf(
+            stderr,
+            "mtprof: nothing recorded: %s did not use CUDA and reported nothing to NVTX or ITT, "
+            "which this records; a Python program is recorded by 'mtprof run SCRIPT', without "
+            "'--'\n",
+            f->program);
     }
     print_how_it_ended(status, false);
 }

@@ -5,9 +5,9 @@
  */
 #include "cli/commands/info_facts.h"
 
-#include "cli/steps.h"
 #include "cli/term.h"
 
+#include <mtprof/averages.h>
 #include <mtprof/format.h>
 
 #include <inttypes.h>
@@ -84,6 +84,30 @@ static bool gather_windows(cli_facts *f)
     return true;
 }
 
+/* The names of which most was left out, most first. */
+static void gather_sampled(cli_facts *f)
+{
+    mtprof_unrecorded_info info;
+    for (uint32_t i = 0; mtprof_reader_unrecorded(f->reader, i, &info); i++) {
+        cli_sampled one = {.left_out = info.count, .kept = info.kept};
+        if (info.what != MTPROF_UNRECORDED_SAMPLED ||
+            !mtprof_reader_string(f->reader, info.name, &one.name)) {
+            continue;
+        }
+        for (size_t at = 0; at < CLI_SAMPLED; at++) {
+            if (at == f->n_sampled) {
+                f->sampled[f->n_sampled++] = one;
+                break;
+            }
+            if (one.left_out > f->sampled[at].left_out) {
+                cli_sampled less = f->sampled[at];
+                f->sampled[at] = one;
+                one = less;
+            }
+        }
+    }
+}
+
 static bool gather_file(cli_facts *f)
 {
     struct stat file;
@@ -99,6 +123,7 @@ static bool gather_file(cli_facts *f)
     f->trace.struct_size = sizeof f->trace;
     (void)mtprof_reader_get_info(f->reader, &f->trace);
     write_uuid(f);
+    gather_sampled(f);
     return gather_windows(f);
 }
 
@@ -117,17 +142,19 @@ static bool gather_tracks(cli_facts *f)
     return true;
 }
 
-static bool gather_steps(cli_facts *f, const cli_columns *c)
+static int take_step(void *user, const mtprof_step_sum *sum)
 {
-    cli_steps steps;
-    if (!cli_sum_steps(c, -1, INT32_MAX, &steps)) {
-        return cli_no_memory(f->path);
-    }
-    f->n_steps = steps.n;
-    f->first_step = steps.n > 0 ? steps.steps[0].step : -1;
-    f->last_step = steps.n > 0 ? steps.steps[steps.n - 1].step : -1;
-    free(steps.steps);
-    return true;
+    cli_facts *f = user;
+    f->first_step = f->n_steps == 0 ? sum->step : f->first_step;
+    f->last_step = sum->step;
+    f->n_steps++;
+    return 0;
+}
+
+static bool gather_steps(cli_facts *f)
+{
+    f->first_step = f->last_step = -1;
+    return cli_ok(f->path, mtprof_model_visit_steps(f->model, take_step, f));
 }
 
 static bool gather_events(cli_facts *f)
@@ -142,7 +169,7 @@ static bool gather_events(cli_facts *f)
             f->tracks[c.track[i]].events++;
         }
     }
-    return gather_steps(f, &c);
+    return gather_steps(f);
 }
 
 bool cli_gather_facts(mtprof_model *model, const char *path, cli_facts *out)

@@ -27,6 +27,16 @@ typedef struct cli_track {
     uint64_t events;
 } cli_track;
 
+/* A name of which a limit of the overhead left out events. */
+typedef struct cli_sampled {
+    mtprof_text name;
+    uint64_t left_out, kept;
+} cli_sampled;
+
+enum {
+    CLI_SAMPLED = 5 /* of them are shown: those with the most */
+};
+
 typedef struct cli_facts {
     const char *path;
     const char *format;
@@ -46,6 +56,8 @@ typedef struct cli_facts {
     size_t n_windows;
     cli_track *tracks;
     uint32_t n_tracks;
+    cli_sampled sampled[CLI_SAMPLED];
+    size_t n_sampled;
     char when[40], uuid[40];
 } cli_facts;
 

@@ -24,6 +24,7 @@
 const struct run_collector run_collector_list[RUN_COLLECTORS] = {
     {"NVTX", "NVTX_INJECTION64_PATH", "libmtprof_nvtx.so"},
     {"ITT", "INTEL_LIBITTNOTIFY64", "libmtprof_itt.so"},
+    {"CUDA", "CUDA_INJECTION64_PATH", "libmtprof_cuda.so"},
 };
 
 /* ---- finding the collectors ------------------------------------------------------------------ */

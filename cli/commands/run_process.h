@@ -11,10 +11,10 @@
 #include <sys/types.h>
 
 enum {
-    RUN_COLLECTORS = 2
+    RUN_COLLECTORS = 3
 };
 
-/* The libraries that programs with NVTX or ITT in them open. */
+/* The libraries that programs with CUDA, NVTX or ITT in them open. */
 typedef struct run_collectors {
     char paths[RUN_COLLECTORS][PATH_MAX];
 } run_collectors;

@@ -9,9 +9,11 @@ set(MT_PY_COMMON_SOURCES
 set(MT_PY_PROFILER_SOURCES
     ${MT_PY_COMMON_SOURCES}
     python/ext/profiler/constants.c
+    python/ext/profiler/profile/flight_object.c
     python/ext/profiler/profile/profile_callbacks.c
     python/ext/profiler/profile/profile_calls.c
     python/ext/profiler/profile/profile_object.c
+    python/ext/profiler/profile/listen_calls.c
     python/ext/profiler/profile/run_calls.c
     python/ext/profiler/profiler_module.c
     python/ext/profiler/results/arrow_capsule.c
@@ -34,6 +36,7 @@ set(MT_PY_PROFILER_SOURCES
     python/ext/profiler/scopes/scope_inputs.c
     python/ext/profiler/scopes/scope_method.c
     python/ext/profiler/scopes/scope_sites.c
+    python/ext/profiler/stacks/all_stacks.c
     python/ext/profiler/stacks/builtin_names.c
     python/ext/profiler/stacks/call_tracer.c
     python/ext/profiler/stacks/code_table.c

@@ -15,10 +15,12 @@ Around a few lines of hot code, begin and end are cheaper than a `with`:
     mtprof.end(token)
 """
 import atexit as _atexit
+import os as _os
 
 TYPE_CHECKING = False  # typing's, whose import takes longer than the rest of this package's
 if TYPE_CHECKING:  # at run time: __getattr__() below
     from mtprof.events import EventList, FunctionEvent, FunctionEventAvg
+    from mtprof.flight import flight_recorder
     from mtprof.results import explain, load
 
 from mtprof import _mtprof
@@ -40,7 +42,8 @@ __all__ = [
     "profile", "schedule", "supported_activities", "tensorboard_trace_handler", "ProfilerAction",
     "ProfilerActivity", "kineto_available", "DeviceType", "record_function", "ExecutionTraceObserver",
     "ActivityError", "EventList", "FunctionEvent", "FunctionEventAvg", "KinetoStepTracker", "RecordScope",
-    "ScheduleError", "begin", "counter", "end", "explain", "flow", "instant", "itt", "load", "name_thread", "set_host",
+    "ScheduleError", "begin", "counter", "end", "explain", "flight_recorder", "flow", "instant", "itt", "load", "name_thread",
+    "set_host",
 ]
 
 # A session that still runs when the interpreter ends is ended then, and its file finished. After that (last
@@ -48,7 +51,12 @@ __all__ = [
 _atexit.register(_mtprof.stacks_end)
 _atexit.register(_mtprof.close_all)
 
-_LATER = {"load": "results", "explain": "results", "EventList": "events",
+if _os.environ.get("MTPROF_CONTROL", "0") not in ("", "0"):
+    from mtprof.control import _listen_if_asked
+    _listen_if_asked()
+    del _listen_if_asked
+
+_LATER = {"load": "results", "explain": "results", "flight_recorder": "flight", "EventList": "events",
           "FunctionEvent": "events", "FunctionEventAvg": "events"}
 
 

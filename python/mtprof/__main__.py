@@ -18,13 +18,19 @@ def become_command(words):
 
 
 def main(words):
-    """Runs `mtprof run` and `mtprof view` here, and everything else by the command; its exit status."""
+    """Runs the commands that are written in Python here, and everything else by the command; its exit status."""
     if words[:1] == ["run"]:
         from mtprof.run.run_command import main as run
         return run(words[1:])
     if words[:1] == ["view"]:
         from mtprof.view import main as view
         return view(words[1:])
+    if words[:2] == ["export", "parquet"]:
+        from mtprof.dataset.parquet_command import main as parquet
+        return parquet(words[2:])
+    if words[:1] == ["query"]:
+        from mtprof.dataset.query_command import main as query
+        return query(words[1:])
     return become_command(words)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from mtprof._warnings import warn
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMG]?)(?:i?B)?\s*", re.IGNORECASE)
+_SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -27,6 +28,23 @@ def parse_bytes(name, value):
     if size <= 0:
         raise ValueError(f"{name} must be positive, not {value!r}")
     return size
+
+
+def parse_share(name, value):
+    """Millionths of a part: of a text such as "1%" or "0.5 %", or of a number (0.01). None and 0: 0, no limit."""
+    if value is None:
+        return 0
+    match = _SHARE.fullmatch(value) if isinstance(value, str) else None
+    if match is not None:
+        share = float(match[1]) / 100
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        share = value
+    else:
+        raise ValueError(f'{name} must be a part of the processor time, as in "1%" or 0.01, not {value!r}')
+    ppm = round(share * 1e6) if share == share and abs(share) < 10 else -1
+    if not 0 <= ppm <= 1000000 or (share > 0 and ppm == 0):
+        raise ValueError(f"{name} must be between 0.0001% and 100%, not {value!r}")
+    return ppm
 
 
 def check_callable(name, value, what):

@@ -219,6 +219,12 @@ class EventList(list):
                 f"  {'Name':<44} {'Self CPU':>10} {'Share':>8} {'Calls':>8}"]
         return "\n".join(head + lines + more) + ">"
 
+    def _repr_html_(self):
+        if not all(isinstance(item, (FunctionEvent, FunctionEventAvg)) for item in self):
+            return None  # a list of something else: the notebook shows its repr()
+        from .notebook import list_html
+        return list_html(self)
+
     def table(self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55,
               max_shapes_column_width=80, header=None, top_level_events_only=False, time_unit=None, *,
               width=None, flavor=None):
@@ -248,6 +254,9 @@ class EventList(list):
                    "time_unit": time_unit if time_unit in ("s", "ms", "us") else None,
                    **_fitted(width),
                    "mindtorch": flavor_of(flavor, self._flavor) == "mindtorch"}
+        return self._table(sort_by, options)
+
+    def _table(self, sort_by, options):
         if self._is_whole() and (sort_by is None or not hasattr(list, sort_by)):
             return self._model.table(sort_by, options)
         return self._item_table(sort_by, options)

@@ -91,6 +91,7 @@ def _complete_mixin():
     FormattedTimesMixin.cuda_time = deprecated(
         "cuda_time", "device_time", "`{0}` is deprecated, please use `{1}` instead.")
     FormattedTimesMixin.npu_time = alias("device_time")
+    FormattedTimesMixin._unrecorded = 0  # calls that the limit of the overhead left out
     FormattedTimesMixin._loose = 0.0  # microseconds of cpu_time_total that are no part of the thread's time
     for prefix in ("", "self_"):
         for what in ("time_total", "memory_usage"):

@@ -17,7 +17,8 @@ from mtprof._mtprof import (
     RESULTS_RECORDING as _RECORDING, TRACER_CALLS as _CALLS, TRACER_COLLECTIONS as _COLLECTIONS)
 from mtprof._warnings import warn
 from mtprof.backend import _Backend
-from mtprof.config import check_callable, check_timeout, KinetoStepTracker, parse_bytes, _ExperimentalConfig
+from mtprof.config import (check_callable, check_timeout, KinetoStepTracker, parse_bytes, parse_share,
+                           _ExperimentalConfig)
 from mtprof.enums import ProfilerAction, ProfilerActivity
 from mtprof.observers import ExecutionTraceObserver, _RecordsTensors
 from mtprof.schedules import _Schedule, record_always
@@ -67,6 +68,12 @@ def _place_among_peers(environ):
     return _describe_place(environ.get("MINDTORCH_BACKEND", "unknown"), rank, world_size)
 
 
+def _job_id(environ):
+    """What the ranks of one job have in common, from the environment that launchers set; None: it is not known."""
+    job = environ.get("TORCHELASTIC_RUN_ID") or environ.get("SLURM_JOB_ID")
+    return job if job and job != "none" else None  # torchrun's word for none
+
+
 class _KinetoProfile(_mtprof.Profile):
     """A profiler without a schedule: start and stop, or prepare_trace, start_trace and stop_trace.
 
@@ -75,14 +82,16 @@ class _KinetoProfile(_mtprof.Profile):
     (record into this .mtt file; the variable MTPROF_PATH does the same, for several processes: "%p"
     in it is the process's id, and where another process records to it already this one takes
     NAME.PID.mtt), `buffer_bytes` (of memory for events: a number, or a text such as "64M" or
-    "1GiB") and `policy` (what happens when it is full: "spill" goes on in a file, "ring" lets the
-    oldest go, "stop" keeps the oldest).
+    "1GiB"), `policy` (what happens when it is full: "spill" goes on in a file, "ring" lets the
+    oldest go, "stop" keeps the oldest) and `overhead` (the most that recording may take of the
+    processor time, such as "1%": what does not fit is left out, and counted).
     """
 
     def __init__(self, *, activities=None, record_shapes=False, profile_memory=False, with_stack=False,
                  with_flops=False, with_modules=False, experimental_config=None,
                  execution_trace_observer=None, acc_events=False, custom_trace_id_callback=None,
-                 post_processing_timeout_s=None, path=None, buffer_bytes=None, policy="spill", with_calls=False):
+                 post_processing_timeout_s=None, path=None, buffer_bytes=None, policy="spill", with_calls=False,
+                 overhead=None):
         check_callable("custom_trace_id_callback", custom_trace_id_callback, "a function that returns the trace's id")
         if experimental_config is not None and not hasattr(experimental_config, "verbose"):
             raise TypeError(f"experimental_config must be an _ExperimentalConfig, or None, not {experimental_config!r}")
@@ -111,7 +120,7 @@ class _KinetoProfile(_mtprof.Profile):
         self._kept = (None, None)  # of which window, its results
         self._metadata_added = False  # since then
         self._view = None        # weak: prof.profiler
-        self._open_profile(activities is None, path, buffer_bytes, policy)
+        self._open_profile(activities is None, path, buffer_bytes, policy, overhead)
 
     # ---- setting up ----
 
@@ -134,7 +143,7 @@ class _KinetoProfile(_mtprof.Profile):
         collections = getattr(self.experimental_config, "record_python_gc_info", False)
         return (_CALLS if self.with_calls else 0) | (_COLLECTIONS if collections else 0)
 
-    def _open_profile(self, everything, path, buffer_bytes, policy):
+    def _open_profile(self, everything, path, buffer_bytes, policy, overhead):
         bits = _activities.bits(self.activities)
         self._usable = bits != 0  # XPU and the like alone: start() says so, as torch's does
         shared = path is None  # the environment's is every child's as well
@@ -146,11 +155,12 @@ class _KinetoProfile(_mtprof.Profile):
         self._open(_activities.ALL_BITS if everything else bits or _activities.CPU_BIT, self._flags(),
                    policy=_POLICIES[policy], path=path, path_shared=shared, schedule=self._schedule_for_c(),
                    buffer_bytes=size, trace_id=bool(self.custom_trace_id_callback), tracers=self._tracers(),
-                   muted=_activities.muted_bits(self.activity_filters))
-        info = _place_among_peers(os.environ)
-        if info:
-            import json
-            self._metadata(2, "distributedInfo", json.dumps(info))
+                   muted=_activities.muted_bits(self.activity_filters),
+                   overhead_ppm=parse_share("overhead", overhead))
+        for key, value in (("distributedInfo", _place_among_peers(os.environ)), ("job_id", _job_id(os.environ))):
+            if value is not None:
+                import json
+                self._metadata(2, key, json.dumps(value))
 
     def _schedule_for_c(self):
         return None
@@ -424,9 +434,25 @@ class _KinetoProfile(_mtprof.Profile):
         """Writes the trace in any format of `mtprof export`: "perfetto", "speedscope", "folded", "pprof", "csv" …"""
         return self._results(f"exporting {format}", fresh=self._metadata_added).export(format, path, **options)
 
-    def export_report(self, path):
-        """Writes one HTML page that tells where the time went and why; it needs no network."""
-        self.export("report", path)
+    def export_report(self, path, baseline=None):
+        """Writes one HTML page that tells where the time went and why; it needs no network.
+
+        baseline: an older trace that the page compares with: a path, or anything with results (a profile, a Trace).
+        """
+        from mtprof.results import baseline_options
+        self.export("report", path, **baseline_options(baseline))
+
+    def report(self, baseline=None):
+        """The page of export_report() as an object that a notebook shows inline; baseline: as there."""
+        return self._results("reporting it", fresh=self._metadata_added).report(baseline)
+
+    def _repr_html_(self):
+        try:
+            if self._window_now().results != _READY:
+                return None  # a notebook shows repr() then
+        except Exception:  # __init__ failed half-way
+            return None
+        return self._results("showing it")._repr_html_()
 
     def save(self, path):
         """Writes the trace as a .mtt file, for mtprof.load() and the mtprof command."""
@@ -481,13 +507,16 @@ class profile(_KinetoProfile):
         policy: when the memory is full, "spill" goes on in a file, "ring" lets the oldest events go, "stop" keeps
             the oldest.
         with_calls: also every call of a Python function, at its own measured cost.
+        overhead: the most that recording may take of the process's processor time, "1%" or 0.01; None: no limit. What
+            does not fit is left out: payloads first, then of ops that come often most, then ops, then of scopes that
+            come often most. health() and the tables say what was left out.
     """
 
     def __init__(self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False,
                  profile_memory=False, with_stack=False, with_flops=False, with_modules=False,
                  experimental_config=None, execution_trace_observer=None, acc_events=False, use_cuda=None,
                  custom_trace_id_callback=None, post_processing_timeout_s=None, path=None, buffer_bytes=None,
-                 policy="spill", with_calls=False):
+                 policy="spill", with_calls=False, overhead=None):
         if schedule and not callable(schedule):
             raise TypeError(f"{type(schedule).__name__!r} object is not callable: schedule must be a function of "
                             f"the step's number, as schedule(wait=1, warmup=1, active=3) makes, not {schedule!r}")
@@ -507,7 +536,7 @@ class profile(_KinetoProfile):
                          execution_trace_observer=execution_trace_observer, acc_events=acc_events,
                          custom_trace_id_callback=custom_trace_id_callback,
                          post_processing_timeout_s=post_processing_timeout_s, path=path,
-                         buffer_bytes=buffer_bytes, policy=policy, with_calls=with_calls)
+                         buffer_bytes=buffer_bytes, policy=policy, with_calls=with_calls, overhead=overhead)
         KinetoStepTracker.init_step_count(_PROFILER_STEP)
 
     def _schedule_for_c(self):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ._mtprof import FunctionEvent, Model
     from .events import ArrowTable, Columns, EventList, FunctionEventAvg
+    from .notebook import Report
 
     _Path = str | bytes | PathLike[str] | PathLike[bytes]
     _Progress = Callable[[str, int, int], object]
@@ -80,7 +81,7 @@ class Health:
             elif name == "problem_offset":
                 if counters["problems"] and self.problem_offset is None:
                     self.problem_offset = value
-            elif name in ("pair_cost_ns", "written_behind", "unlocked", "threads"):
+            elif name in ("pair_cost_ns", "written_behind", "unlocked", "threads", "limit_ppm", "limit_level"):
                 setattr(self, name, max(getattr(self, name, 0), value))
             else:
                 setattr(self, name, getattr(self, name, 0) + value)
@@ -101,8 +102,9 @@ class Health:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was lost, damaged, cut off or left unanswered."""
-        return not (self.lost or self.unmatched or self.truncated or self.problems or self.cut)
+        """Whether nothing was lost, damaged, cut off, left out or left unanswered."""
+        return not (self.lost or self.unmatched or self.truncated or self.problems or self.cut
+                    or getattr(self, "unrecorded", 0) or getattr(self, "without_payload", 0))
 
     def __str__(self):
         if self.lost:
@@ -114,6 +116,8 @@ class Health:
                 f"{self.truncated} scopes truncated, {self.pair_cost_ns:.1f} ns a scope")
         if self.cut:
             text += f", {self.cut} detail{'' if self.cut == 1 else 's'} cut"
+        if getattr(self, "unrecorded", 0):
+            text += f", {self.unrecorded} left out to keep the overhead below {self.limit_ppm / 1e4:g} %"
         if self.problems:
             text += f"; {_damage_text(self.problems, self.problem_bytes, self.problem_offset)}"
         if self.host:
@@ -180,7 +184,7 @@ class Explanation(str):
     clean: bool
     parts: dict[str, float]
     trace: dict[str, Any]
-    _texts: tuple[str, str, str, str]
+    _texts: tuple[str, str, str, str, str]
 
     @classmethod
     def of_model(cls, model: Model, step: int | None = None) -> Explanation:
@@ -197,12 +201,13 @@ class Explanation(str):
     @classmethod
     def of_nothing(cls, reason: str) -> Explanation:
         """Where there are no events: why."""
+        import html
         import json
         made = cls(reason)
         made.findings, made.clean, made.parts, made.trace = [], True, {}, {"events": 0}
         text = json.dumps({"schema": 1, "trace": made.trace, "parts": {}, "findings": [], "clean": True,
                            "reason": reason})
-        made._texts = (reason, reason, text, text)
+        made._texts = (reason, reason, text, text, f"<div>{html.escape(reason)}</div>")
         return made
 
     def to_json(self, limit: bool = True) -> str:
@@ -215,6 +220,9 @@ class Explanation(str):
 
     def _repr_markdown_(self) -> str:
         return self._texts[1]
+
+    def _repr_html_(self) -> str:
+        return self._texts[4]
 
     def __repr__(self):
         return f"<Explanation: {', '.join(one.id for one in self.findings) or 'clean'}>"
@@ -355,9 +363,23 @@ class Results:
         """Writes a file in any format of libmtprof ("chrome", "perfetto", "speedscope", "csv" …)."""
         return self._latest().export(format, path, **options)
 
-    def export_report(self, path: _Path) -> None:
-        """One HTML page that tells where the time went and why; it needs no network."""
-        self.export("report", path)
+    def export_report(self, path: _Path, baseline: Any = None) -> None:
+        """One HTML page that tells where the time went and why; it needs no network.
+
+        baseline: an older trace that the page compares with: a path, or anything with results (a profile, a Trace).
+        """
+        self.export("report", path, **baseline_options(baseline))
+
+    def report(self, baseline: Any = None) -> Report:
+        """The page of export_report() as an object that a notebook shows inline."""
+        from .notebook import Report
+        return Report(self._latest().report_text(**baseline_options(baseline)))
+
+    def _repr_html_(self) -> str | None:
+        if not self._models:
+            return None
+        from .notebook import results_html
+        return results_html(self)
 
     def export_chrome_trace(self, path: _Path, flavor: str | None = None,
                             progress: _Progress | None = None) -> None:
@@ -499,6 +521,24 @@ def load(path: _Path, *, discarded: bool = False, keep_duplicates: bool = False,
         text = _damage_text(damage["problems"], damage["bytes"], damage["offset"])
         warn(f"{os.fspath(path)}: {text}: events are missing")
     return Trace(os.fspath(path), model)
+
+
+def baseline_options(baseline: Any) -> dict[str, Any]:
+    """A baseline as the options of an export: a path is opened, results and profiles give their latest model."""
+    if baseline is None:
+        return {}
+    if isinstance(baseline, (str, bytes, os.PathLike)):
+        baseline = load(baseline)
+    results = baseline if isinstance(baseline, Results) else getattr(baseline, "_results", None)
+    if callable(results):
+        results = results("comparing with it")
+    if not isinstance(results, Results):
+        raise TypeError(f"baseline must be a path, a Trace or a profile, not {type(baseline).__name__}")
+    options = {"baseline": results._latest()}
+    path = getattr(baseline, "path", None)
+    if path is not None:
+        options["baseline_name"] = os.path.basename(os.fsdecode(path))
+    return options
 
 
 def explain(path: _Path, step: int | None = None) -> Explanation:

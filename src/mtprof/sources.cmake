@@ -25,10 +25,15 @@ set(MTPROF_SOURCES
     src/mtprof/analyze/averages/averages_index.c
     src/mtprof/analyze/averages/averages_key.c
     src/mtprof/analyze/averages/averages_table.c
+    src/mtprof/analyze/averages/step_sums.c
+    src/mtprof/analyze/compare/compare.c
+    src/mtprof/analyze/compare/compare_side.c
+    src/mtprof/analyze/compare/student.c
     src/mtprof/analyze/explain/explain.c
     src/mtprof/analyze/explain/explain_balance.c
     src/mtprof/analyze/explain/explain_evidence.c
     src/mtprof/analyze/explain/explain_findings.c
+    src/mtprof/analyze/explain/explain_html.c
     src/mtprof/analyze/explain/explain_load.c
     src/mtprof/analyze/explain/explain_memory.c
     src/mtprof/analyze/explain/explain_short.c
@@ -45,10 +50,13 @@ set(MTPROF_SOURCES
     src/mtprof/analyze/table/table_cell.c
     src/mtprof/analyze/table/table_data.c
     src/mtprof/analyze/table/table_fit.c
+    src/mtprof/analyze/table/table_html.c
     src/mtprof/analyze/table/table_order.c
     src/mtprof/analyze/table/table_plan.c
     src/mtprof/analyze/table/table_text.c
+    src/mtprof/arrow/arrow_dataset.c
     src/mtprof/arrow/arrow_events.c
+    src/mtprof/arrow/arrow_parts.c
     src/mtprof/arrow/arrow_points.c
     src/mtprof/arrow/arrow_rows.c
     src/mtprof/arrow/arrow_stream.c
@@ -69,6 +77,7 @@ set(MTPROF_SOURCES
     src/mtprof/control/rendezvous.c
     src/mtprof/control/schedule.c
     src/mtprof/control/session.c
+    src/mtprof/control/session_dump.c
     src/mtprof/control/session_results.c
     src/mtprof/control/session_window.c
     src/mtprof/control/status.c
@@ -102,6 +111,7 @@ set(MTPROF_SOURCES
     src/mtprof/export/process_name.c
     src/mtprof/export/protobuf.c
     src/mtprof/export/report/export_report.c
+    src/mtprof/export/report/report_compare.c
     src/mtprof/export/report/report_data.c
     src/mtprof/export/report/report_flame.c
     src/mtprof/export/report/report_memory.c
@@ -114,6 +124,13 @@ set(MTPROF_SOURCES
     src/mtprof/export/text/export_speedscope.c
     src/mtprof/export/text/export_stacks.c
     src/mtprof/export/text/export_text.c
+    src/mtprof/flight/code_names.c
+    src/mtprof/flight/flight.c
+    src/mtprof/flight/flight_files.c
+    src/mtprof/flight/slow_step.c
+    src/mtprof/flight/thread_stacks.c
+    src/mtprof/flight/trigger_signal.c
+    src/mtprof/flight/triggers.c
     src/mtprof/format/input_list.c
     src/mtprof/format/record_kinds.c
     src/mtprof/import/import_add.c
@@ -131,6 +148,14 @@ set(MTPROF_SOURCES
     src/mtprof/import/import_stack.c
     src/mtprof/import/import_text.c
     src/mtprof/import/import_track.c
+    src/mtprof/live/live.c
+    src/mtprof/live/live_choose.c
+    src/mtprof/live/live_control.c
+    src/mtprof/live/live_device.c
+    src/mtprof/live/live_look.c
+    src/mtprof/live/live_query.c
+    src/mtprof/live/live_rows.c
+    src/mtprof/live/live_slot.c
     src/mtprof/model/columns/assemble.c
     src/mtprof/model/columns/assemble_fold.c
     src/mtprof/model/columns/assemble_move.c
@@ -193,18 +218,27 @@ set(MTPROF_SOURCES
     src/mtprof/record/hot/op.c
     src/mtprof/record/hot/open_op.c
     src/mtprof/record/hot/payload.c
+    src/mtprof/record/hot/sample.c
     src/mtprof/record/hot/scope.c
     src/mtprof/record/hot/writer.c
+    src/mtprof/record/limit/limit.c
+    src/mtprof/record/limit/limiter.c
     src/mtprof/record/recorder.c
     src/mtprof/record/recording.c
     src/mtprof/record/slots.c
     src/mtprof/record/source/source_registry.c
     src/mtprof/record/store/helper.c
     src/mtprof/record/store/store.c
+    src/mtprof/record/store/store_dump.c
     src/mtprof/record/store/store_file.c
     src/mtprof/record/store/store_finish.c
     src/mtprof/record/store/store_grow.c
     src/mtprof/record/sys.c
+    src/mtprof/remote/control_client.c
+    src/mtprof/remote/control_commands.c
+    src/mtprof/remote/control_line.c
+    src/mtprof/remote/control_listen.c
+    src/mtprof/remote/control_serve.c
 )
 
 set(MTPROF_PUBLIC_HEADERS
@@ -213,18 +247,21 @@ set(MTPROF_PUBLIC_HEADERS
     include/mtprof/averages.h
     include/mtprof/check.h
     include/mtprof/clock.h
+    include/mtprof/compare.h
+    include/mtprof/control.h
     include/mtprof/explain.h
     include/mtprof/export.h
+    include/mtprof/flight.h
     include/mtprof/format.h
     include/mtprof/health.h
     include/mtprof/input_list.h
     include/mtprof/language.h
+    include/mtprof/live.h
     include/mtprof/model.h
     include/mtprof/mtprof.h
     include/mtprof/op.h
     include/mtprof/output.h
     include/mtprof/profile.h
-    include/mtprof/quantity.h
     include/mtprof/reader.h
     include/mtprof/schedule.h
     include/mtprof/session.h

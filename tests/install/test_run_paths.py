@@ -108,7 +108,7 @@ class RunPaths(unittest.TestCase):
 
     def test_wheel(self):
         output("cmake", "--install", BUILD, "--component", "python", "--prefix", self.folder)
-        self.assertEqual(len(self.holds(self.folder, only="$ORIGIN")), 7)
+        self.assertEqual(len(self.holds(self.folder, only="$ORIGIN")), 8)
 
     def test_nothing_of_the_current_directory_is_loaded(self):
         (self.folder / "stranger.c").write_text(STRANGER)

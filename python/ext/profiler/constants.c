@@ -42,6 +42,7 @@ int constants_part(PyObject *module)
         NUMBER(RESULTS_RECORDING),
         NUMBER(RESULTS_READY),
         NUMBER(TABLE_FIT),
+        NUMBER(WANT_DEFAULT),
         NUMBER(WANT_INPUTS),
         NUMBER(WANT_STACKS),
         NUMBER(WANT_MEMORY),

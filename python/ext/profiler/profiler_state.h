@@ -12,6 +12,7 @@
 /* The module's state; there is one (see py_common.h). Parts add their types here. */
 typedef struct profiler_state {
     PyTypeObject *profile_type;         /* _mtprof.Profile: profile_type.c */
+    PyTypeObject *flight_type;          /* _mtprof.Flight: flight_object.c */
     PyTypeObject *record_function_type; /* record_function_type.c */
     PyTypeObject *model_type;           /* _mtprof.Model: model_type.c */
     PyTypeObject *event_type;           /* FunctionEvent: event_object.c */

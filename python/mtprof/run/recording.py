@@ -16,10 +16,12 @@ import time
 
 import mtprof
 from mtprof import _mtprof, profiler as _profiler
+from mtprof.control._remote import call_in_main
 from mtprof.run.imports import Imports, Steps
 from mtprof.schedules import _Schedule
 
-NVTX_VARIABLE = "NVTX_INJECTION64_PATH"
+# What the program reports to NVTX and does with NVIDIA's GPUs is recorded, too.
+COLLECTORS = {"NVTX_INJECTION64_PATH": "libmtprof_nvtx.so", "CUDA_INJECTION64_PATH": "libmtprof_cuda.so"}
 _TABLE_BYTES = 1 << 27  # a larger trace is not read for the summary: the program's end would wait for it
 
 
@@ -63,14 +65,15 @@ class _Profile(_profiler.profile):
 class Recording:
     """A profile of the whole program, or of some seconds or steps of it."""
 
-    def __init__(self, *, path, shown, schedule, delay, duration, ring, rows, calls=False, stacks=False, shapes=False,
-                 memory=False, patch_torch=False, quiet=False):
+    def __init__(self, *, path, shown, schedule, delay, duration, ring, rows, overhead=None, calls=False, stacks=False,
+                 shapes=False, memory=False, patch_torch=False, quiet=False):
         self.output, self.shown = path, shown
         self.file = path if path.endswith(".mtt") else path + ".mtt"  # what is recorded into
         self.schedule, self.delay, self.duration = schedule, delay, duration
         self.rows, self.quiet, self.patch_torch = rows, quiet, patch_torch
         self.options = {"path": self.file, "with_calls": calls, "with_stack": stacks, "record_shapes": shapes,
-                        "profile_memory": memory, "buffer_bytes": ring, "policy": "ring" if ring else "spill"}
+                        "profile_memory": memory, "buffer_bytes": ring, "policy": "ring" if ring else "spill",
+                        "overhead": overhead}
         if schedule:
             self.options |= {"schedule": _Schedule((*schedule, 0, 0)), "acc_events": True}
         self.pid = os.getpid()
@@ -104,8 +107,10 @@ class Recording:
         self.began = time.monotonic()
         self.ended.acquire()
         os.register_at_fork(before=self.count_fork)
-        if NVTX_VARIABLE not in os.environ:  # what the program reports to NVTX is recorded, too
-            os.putenv(NVTX_VARIABLE, os.path.join(os.path.dirname(_mtprof.__file__), "libmtprof_nvtx.so"))
+        self.listen()
+        for variable, library in COLLECTORS.items():
+            if variable not in os.environ:
+                os.putenv(variable, os.path.join(os.path.dirname(_mtprof.__file__), library))
         actions = {}
         # mindtorch_v2 may be in torch's place (python -m mindtorch_v2).
         packages = ("mindtorch_v2",) if "torch" in sys.modules else ("torch", "mindtorch_v2")
@@ -122,6 +127,18 @@ class Recording:
         if self.delay or self.duration is not None:
             start_quiet_thread(self.keep_time)
 
+    def listen(self):
+        """`mtprof status|start|stop|dump` can ask this process; unless MTPROF_CONTROL is 0."""
+        if os.environ.get("MTPROF_CONTROL") == "0":
+            return
+        from mtprof import control
+        control._remote.remote.around = self
+        try:
+            with files_get_high_numbers():
+                control.listen()
+        except Exception:
+            pass  # a folder of another user's, say: the recording does not need it
+
     def check_path(self):
         """A recording that begins later shall not fail then."""
         with open(self.file, "ab"):
@@ -134,9 +151,9 @@ class Recording:
         if os.getpid() != self.pid:
             return
         self.forks += 1
-        if sys.version_info >= (3, 12) and self.recorded and not self.forked:
+        if sys.version_info >= (3, 12) and (self.recorded or _mtprof.control_path()) and not self.forked:
             self.forked = True
-            # Python counts the recorder's thread, which takes care of forks itself.
+            # Python counts the threads of the recorder and of the socket, which take care of forks themselves.
             import warnings
             warnings.filterwarnings("ignore", r"This process \(pid=\d+\) is multi-threaded", DeprecationWarning)
 
@@ -151,11 +168,7 @@ class Recording:
                 self.start()
             if self.duration is None or self.ended.acquire(timeout=self.duration):
                 return
-            # The main thread stops: what is open on a thread ends where it began. Unless it is busy elsewhere.
-            done = _thread.allocate_lock()
-            done.acquire()
-            if not _mtprof.call_in_main(lambda: (self.stop(), done.release())) or not done.acquire(timeout=0.25):
-                self.stop()
+            call_in_main(self.stop)
         except BaseException as error:
             say(f"mtprof: run: {self.shown}: {error}\n")
 

@@ -7,7 +7,7 @@ import sys
 
 from mtprof import _mtprof
 from mtprof.command_line import CommandLine, Misuse, Option
-from mtprof.config import parse_bytes
+from mtprof.config import parse_bytes, parse_share
 
 USAGE = "mtprof run [OPTIONS] SCRIPT|-m MODULE|-c CODE|- [ARGUMENTS]"
 USAGE_OF_OTHERS = "mtprof run [OPTIONS] -- PROGRAM [ARGUMENTS]"
@@ -53,6 +53,13 @@ def _size(text):
     return size
 
 
+def _share(text):
+    try:
+        return parse_share("--overhead", text) / 1e6
+    except ValueError:
+        raise ValueError("a part of the processor time, as in 1% or 0.5%") from None
+
+
 def _rows(text):
     if not text.isdecimal():
         raise ValueError("a number of rows")
@@ -74,6 +81,7 @@ OPTIONS = (
     Option("delay", None, "S", "seconds from the start of the program to that of the recording", _seconds),
     Option("duration", None, "S", "seconds to record", _seconds),
     Option("ring", None, "SIZE", "keep only the latest events, in this many bytes (64M, 1G)", _size),
+    Option("overhead", None, "PART", "the most that recording may take (1%); what does not fit is left out", _share),
     Option("patch-torch", help="the program's torch.profiler is mtprof's"),
     Option("rows", "n", "N", "rows of the summary (default: 10)", _rows),
     Option("quiet", "q", help="no summary"),
@@ -175,7 +183,8 @@ def _settings(given, program):
     flags = {name.replace("-", "_"): True for name in ("calls", "stacks", "shapes", "memory", "patch-torch", "quiet")
              if name in given}
     return {"path": os.path.abspath(path), "shown": path, "schedule": schedule, "delay": given.get("delay", 0),
-            "duration": given.get("duration"), "ring": given.get("ring"), "rows": given.get("rows", 10), **flags}
+            "duration": given.get("duration"), "ring": given.get("ring"), "overhead": given.get("overhead"),
+            "rows": given.get("rows", 10), **flags}
 
 
 def environment(settings):

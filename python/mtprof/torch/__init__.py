@@ -25,6 +25,7 @@ from mtprof.torch import _itt
 _itt.prepare()  # before torch is imported
 
 from mtprof.torch._cuda import CudaInfo, cuda_info  # noqa: E402
+from mtprof.torch._flight import flight_recorder  # noqa: E402
 from mtprof.torch._library import TorchHostError, choose_tier, info  # noqa: E402
 from mtprof.torch._patch import patch, unpatch  # noqa: E402
 from mtprof.torch._profiler import ExecutionTraceObserver, _ExperimentalConfig, _KinetoProfile, profile  # noqa: E402
@@ -34,5 +35,5 @@ __all__ = [
     "profile", "schedule", "supported_activities", "tensorboard_trace_handler", "ProfilerAction",
     "ProfilerActivity", "kineto_available", "DeviceType", "record_function", "ExecutionTraceObserver",
     "EventList", "FunctionEvent", "FunctionEventAvg", "KinetoStepTracker", "RecordScope", "TorchHostError",
-    "CudaInfo", "choose_tier", "cuda_info", "explain", "info", "load", "patch", "unpatch",
+    "CudaInfo", "choose_tier", "cuda_info", "explain", "flight_recorder", "info", "load", "patch", "unpatch",
 ]

@@ -62,11 +62,11 @@ WITHOUT = {
     "top": {"cuda_driver_version", "cuda_runtime_version", "cupti_version"},
     "cpu_instant_event i": {"finished"},  # always false
 }
-EVERYWHERE = {"step": int, "device_type": str, "correlation_id": int}  # of MindTorch's mapping
+# Of MindTorch's mapping; and where a span was before it was moved, so that its track nests or its times differ.
+EVERYWHERE = {"step": int, "device_type": str, "correlation_id": int, "recorded_ts": float, "recorded_dur": float}
 MEMORY = {f"{device}_memory_allocated_{when}": int for device in ("cpu", "npu") for when in ("before", "after", "delta")}
 MORE = {
     "cpu_op X": {"input_shapes": list, "runtime_name": str, "runtime_tid": int, "record_scope": int, **MEMORY},
-    "cpu_instant_event i": {"recorded_ts": float},  # allocations of one moment are shown next to each other
     "cuda_runtime X": {"Ev Idx": int},  # ours are in events() as well, and the number says where
     "top": {"process_name": str, "host_name": str, "mtprof_health": dict, "mtprof_version": str},
 }

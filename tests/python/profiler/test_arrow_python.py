@@ -16,7 +16,7 @@ try:
 except ImportError:
     pyarrow = None
 
-TABLES = ("events", "averages", "steps", "tracks", "frames", "marks", "allocations")
+TABLES = ("events", "averages", "steps", "tracks", "frames", "marks", "allocations", "dataset", "parts")
 
 
 class Capsules(ResultsTest):

@@ -13,7 +13,7 @@ import warnings
 
 import mtprof
 from mtprof import ProfilerAction, _mtprof, profile, record_function
-from mtprof.config import parse_bytes
+from mtprof.config import parse_bytes, parse_share
 from mtprof.profiler import _KinetoProfile
 from support_asan import UNDER_ASAN
 
@@ -94,6 +94,20 @@ class BeforeTheStart(Case):
                 @base
                 def function():
                     pass
+
+    def test_overhead_as_a_part(self):
+        for given, ppm in (("1%", 10000), (" 0.5 %", 5000), (0.02, 20000), (None, 0), (0, 0), ("100%", 1000000)):
+            self.assertEqual(parse_share("overhead", given), ppm, given)
+        with profile(overhead="100%") as prof:
+            scope("x")
+        self.assertEqual(names(prof), ["x"])
+        self.assertEqual((prof.health().limit_ppm, prof.health().unrecorded), (1000000, 0))
+        for wrong in ("", "1", "1 percent", [1], True):
+            with self.assertRaisesRegex(ValueError, 'as in "1%" or 0.01'):
+                profile(overhead=wrong)
+        for wrong in ("101%", -0.1, 2, 1e-9, float("nan")):
+            with self.assertRaisesRegex(ValueError, "between 0.0001% and 100%"):
+                profile(overhead=wrong)
 
     def test_buffer_bytes_as_text(self):
         for text, size in (("64K", 64 << 10), ("1M", 1 << 20), ("2MiB", 2 << 20), ("1.5 mb", 3 << 19),

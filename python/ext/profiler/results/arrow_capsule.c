@@ -74,6 +74,8 @@ static const struct {
     {"frames", mtprof_arrow_frames},
     {"marks", mtprof_arrow_marks},
     {"allocations", mtprof_arrow_allocations},
+    {"dataset", mtprof_arrow_dataset},
+    {"parts", mtprof_arrow_parts},
 };
 
 enum {

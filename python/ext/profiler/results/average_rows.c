@@ -83,6 +83,7 @@ static row_field fields[] = {
     FIELD("cpu_parent", FORM_PARENT, has_parent),
     FIELD("node_id", FORM_INT, node_id),
     FIELD("count", FORM_COUNT, count),
+    FIELD("_unrecorded", FORM_COUNT, unrecorded),
     FIELD("cpu_memory_usage", FORM_BYTES, cpu_memory),
     FIELD("self_cpu_memory_usage", FORM_BYTES, self_cpu_memory),
     FIELD("device_memory_usage", FORM_BYTES, device_memory),

@@ -19,6 +19,7 @@ static PyObject *all_texts(const mtprof_explain *explain)
         {.struct_size = sizeof forms[0], .format = MTPROF_EXPLAIN_MARKDOWN},
         {.struct_size = sizeof forms[0], .format = MTPROF_EXPLAIN_JSON},
         {.struct_size = sizeof forms[0], .format = MTPROF_EXPLAIN_JSON, .max_bytes = UINT64_MAX},
+        {.struct_size = sizeof forms[0], .format = MTPROF_EXPLAIN_HTML},
     };
     enum {
         FORMS = sizeof forms / sizeof forms[0]

@@ -124,6 +124,14 @@ PyObject *model_health(model_object *self, PyObject *Py_UNUSED(ignored))
         put_u64(dict, "texts_cut", health.texts_cut) &&
         put_u64(dict, "clock_back", health.clock_back) && put_u64(dict, "bytes", health.bytes) &&
         put_u64(dict, "stacks_missed", health.stacks_missed) &&
+        put_u64(dict, "limit_ppm", health.limit_ppm) &&
+        put_u64(dict, "limit_level", health.limit_level) &&
+        put_u64(dict, "limit_changes", health.limit_changes) &&
+        put_u64(dict, "unrecorded", health.unrecorded) &&
+        put_u64(dict, "unrecorded_estimated", health.unrecorded_estimated) &&
+        put_u64(dict, "without_payload", health.without_payload) &&
+        put_u64(dict, "own_cost_ns", health.own_cost_ns) &&
+        put_u64(dict, "own_cost_of_ns", health.own_cost_of_ns) &&
         put_u64(dict, "problems", health.problems) &&
         put_u64(dict, "problem_bytes", health.problem_bytes) &&
         put_u64(dict, "problem_offset", health.problem_offset) &&

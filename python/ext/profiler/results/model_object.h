@@ -184,6 +184,7 @@ PyObject *model_table(model_object *self, PyObject *args, PyObject *keywords);
 PyObject *model_export(model_object *self, PyObject *args, PyObject *keywords);
 /* (explanation.c) */
 PyObject *model_explain(model_object *self, PyObject *args, PyObject *keywords);
+PyObject *model_report_text(model_object *self, PyObject *args, PyObject *keywords);
 /* Instants, counters and flows, a list of tuples (marks_list.c). */
 PyObject *model_marks(model_object *self, PyObject *ignored);
 PyObject *model_column_object(model_object *self, PyObject *name);

@@ -115,22 +115,25 @@ static PyObject *export_file(mtprof_model *model, const char *format, const char
 
 PyObject *model_export(model_object *self, PyObject *args, PyObject *keywords)
 {
-    static const char *const names[] = {"format",      "path",   "flavor", "gzip_level",
-                                        "split_bytes", "metric", "device", "trace_name",
-                                        "progress",    NULL};
+    static const char *const names[] = {"format",      "path",     "flavor",        "gzip_level",
+                                        "split_bytes", "metric",   "device",        "trace_name",
+                                        "progress",    "baseline", "baseline_name", NULL};
     const char *format = NULL;
     const char *flavor = NULL;
     PyObject *path = NULL;
     PyObject *progress = Py_None;
+    PyObject *baseline = NULL;
     unsigned long long split = 0;
     mtprof_export_options options = {.struct_size = sizeof options};
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "sO&|zIKzzzO:export", PY_NAMES(names), &format,
-                                     PyUnicode_FSConverter, &path, &flavor, &options.gzip_level,
-                                     &split, &options.metric, &options.device, &options.trace_name,
-                                     &progress)) {
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "sO&|zIKzzzOO!z:export", PY_NAMES(names),
+                                     &format, PyUnicode_FSConverter, &path, &flavor,
+                                     &options.gzip_level, &split, &options.metric, &options.device,
+                                     &options.trace_name, &progress, Py_TYPE(self), &baseline,
+                                     &options.baseline_name)) {
         return NULL;
     }
     options.split_bytes = split;
+    options.baseline = baseline != NULL ? ((model_object *)baseline)->model : NULL;
     options.progress = model_progress;
     options.user = progress != Py_None ? &progress : NULL;
     PyObject *result = NULL;
@@ -148,4 +151,26 @@ PyObject *model_export(model_object *self, PyObject *args, PyObject *keywords)
     }
     Py_DECREF(path);
     return result;
+}
+
+/* ---- the report as a text -------------------------------------------------------------------- */
+
+static mtprof_status write_report(const void *model, const void *options,
+                                  const mtprof_output *output)
+{
+    return mtprof_export_to((mtprof_model *)(uintptr_t)model, MTPROF_EXPORT_REPORT, output,
+                            options);
+}
+
+PyObject *model_report_text(model_object *self, PyObject *args, PyObject *keywords)
+{
+    static const char *const names[] = {"baseline", "baseline_name", NULL};
+    PyObject *baseline = NULL;
+    mtprof_export_options options = {.struct_size = sizeof options};
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|O!z:report_text", PY_NAMES(names),
+                                     Py_TYPE(self), &baseline, &options.baseline_name)) {
+        return NULL;
+    }
+    options.baseline = baseline != NULL ? ((model_object *)baseline)->model : NULL;
+    return written_text(write_report, self->model, &options);
 }

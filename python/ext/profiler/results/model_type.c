@@ -574,6 +574,8 @@ static PyMethodDef model_methods[] = {
      "table(sort_by=None, options=None): every event a row."},
     {"export", PY_CALL(model_export), METH_VARARGS | METH_KEYWORDS,
      "export(format, path, …): writes a file and returns a report."},
+    {"report_text", PY_CALL(model_report_text), METH_VARARGS | METH_KEYWORDS,
+     "report_text(baseline=None, baseline_name=None): the page of `mtprof report --html`, a str"},
     {"explain", PY_CALL(model_explain), METH_VARARGS | METH_KEYWORDS,
      "explain(step=None): why it is slow, as (text, Markdown, JSON, JSON without a limit)."},
     {NULL, NULL, 0, NULL},
