@@ -58,9 +58,25 @@ TWO = {
 ELSEWHERE = set("""
     is_tensor is_complex is_storage broadcast_shapes normal batch_norm layer_norm embedding addmv einsum bincount take
     take_along_dim tril_indices triu_indices randint_like unique_consecutive chain_matmul lu is_inference _assert_async
-""".split())
+    stft istft
+""".split())  # stft, istft: the rows with cases of their own; what Python adds to them is in SINGLE
 
 SINGLE = {
+    "stft": lambda t: _stft(t, 40),
+    "stft of several signals": lambda t: _stft(t, 3, 40),
+    "stft without a centre": lambda t: _stft(t, 40, center=False),
+    "stft, constant padding": lambda t: _stft(t, 2, 40, pad_mode="constant", normalized=True),
+    "stft, replicated padding": lambda t: _stft(t, 2, 40, pad_mode="replicate", onesided=False),
+    "stft, unknown padding": lambda t: _stft(t, 40, pad_mode="none"),
+    "stft aligned to the window": lambda t: _stft(t, 40, center=False, win_length=8, align_to_window=True),
+    "stft, centred and aligned": lambda t: _stft(t, 40, align_to_window=True),
+    "stft of too few points": lambda t: _stft(t, 5),
+    "stft as pairs": lambda t: _digits(t.stft(_signal(t, 40), 16, return_complex=False)),
+    "istft": lambda t: _istft(t, 40),
+    "istft of several signals": lambda t: _istft(t, 3, 40, normalized=True),
+    "istft without a centre": lambda t: _istft(t, 40, center=False, window=None),
+    "istft of a length": lambda t: _istft(t, 40, length=33),
+    "istft of a longer length": lambda t: _istft(t, 40, length=48),
     "inner without elements": lambda t: t.inner(t.ones(3, 0), t.ones(5, 0)),
     "tensordot without elements": lambda t: t.tensordot(t.ones(3, 0), t.ones(0, 4), 1),
     "tensordot without rows": lambda t: t.tensordot(t.ones(0, 2), t.ones(2, 4), 1),
@@ -98,6 +114,28 @@ WRITING = {name: (lambda t, n=name: getattr(t.tensor([7, 8, 9]), n)(t.tensor([2.
     exp_ sqrt_ sigmoid_ tanh_ log_ reciprocal_ rsqrt_ sin_ cos_ tan_ erf_ erfc_ sinh_ cosh_ expm1_ log1p_ log2_ log10_
     floor_ ceil_ round_ trunc_ sign_ square_ abs_ neg_
 """.split()}
+
+
+def _signal(t, *shape):
+    return t.sin(t.arange(np.prod(shape).item(), dtype=t.float64) * 1.3).reshape(shape)
+
+
+def _digits(x):
+    """Those on which two ways of transforming agree."""
+    return (x * 1e9).round() + 0
+
+
+def _stft(t, *shape, win_length=None, **options):
+    window = t.hann_window(win_length or 16, dtype=t.float64)
+    return _digits(t.view_as_real(t.stft(_signal(t, *shape), 16, 4, win_length, window, return_complex=True,
+                                         **options)))
+
+
+def _istft(t, *shape, window=True, **options):
+    window = t.hann_window(16, dtype=t.float64) if window else None
+    spectrum = t.stft(_signal(t, *shape), 16, 4, window=window, return_complex=True,
+                      **{key: value for key, value in options.items() if key != "length"})
+    return _digits(t.istft(spectrum, 16, 4, window=window, **options))
 
 
 def _versions(t):
