@@ -199,14 +199,35 @@ static int64_t end_ns(const mtprof_live *live)
     return last > live->last_ns ? last : live->last_ns;
 }
 
-/* From when the first poll counts. */
+/* From when on a ring has all that its threads and devices recorded. A source's first chunk is never
+ * reused. */
+static int64_t ring_start(const mtprof_live *live)
+{
+    int64_t start = -MTB_TIME_MOST;
+    for (size_t i = 0; i < live->n_streams; i++) {
+        const mtprof__live_stream *s = live->streams[i];
+        size_t first = s->kind == MTPROF_STREAM_SOURCE ? 1 : 0;
+        bool is_events = s->kind == MTPROF_STREAM_SOURCE || s->kind == MTPROF_STREAM_THREAD;
+        if (!is_events || s->stream.n_chunks <= first) {
+            continue;
+        }
+        const mtprof__chunk *oldest = &s->stream.chunks[first];
+        int64_t from = mtprof_reader_ns(&live->reader, oldest->base_ticks);
+        start = oldest->sequence > first && from > start ? from : start;
+    }
+    return start;
+}
+
+/* From when the first poll counts. A ring may not reach back as far as the window. */
 static int64_t find_floor(const mtprof_live *live, int64_t now)
 {
     if (live->options.from_start) {
         return -MTB_TIME_MOST;
     }
     int64_t last = live->state == MTPROF_LIVE_RUNNING ? now : end_ns(live);
-    return mtb_sub_sat(last, live->options.window_ns);
+    int64_t floor = mtb_sub_sat(last, live->options.window_ns);
+    int64_t start = ring_start(live);
+    return start > floor ? start : floor;
 }
 
 static int read_texts(mtprof_live *live, int64_t now)

@@ -594,6 +594,43 @@ TEST(chunks_that_are_gone_are_counted)
     REQUIRE_OK(mtprof_session_close(session));
 }
 
+/* The first look at a ring that has gone round is about the time that it still has, not about the
+ * whole window: rates would be too low. */
+TEST(the_window_begins_where_a_ring_begins)
+{
+    enum {
+        ROUNDS = 20000
+    };
+    static const mtprof_live_options hour = {.struct_size = sizeof hour,
+                                             .window_ns = (int64_t)3600 * 1000000000};
+    mtprof_live *live = NULL;
+    mtprof_session *session = start(MTPROF_POLICY_RING, 256 << 10);
+    struct timespec times[ROUNDS / 100]; /* when each hundredth round began */
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        if (i % 100 == 0) {
+            clock_gettime(CLOCK_MONOTONIC, &times[i / 100]);
+        }
+        record_round(i);
+    }
+    REQUIRE_OK(mtprof_live_open(trace_path(), &hour, &live));
+    REQUIRE_OK(mtprof_live_poll(live, 0));
+    mtprof_live_info info = info_of(live);
+    REQUIRE(info.evicted > 0);
+    totals rows;
+    live_totals(live, 0, &rows);
+    double calls = total_of(&rows, (mtprof_text){"outer", 5})->calls;
+    REQUIRE(calls > 100 && calls < ROUNDS - 300);
+    /* The rounds that were counted began between these two. */
+    size_t first = (size_t)(ROUNDS - calls) / 100;
+    int64_t before = (int64_t)times[first].tv_sec * 1000000000 + times[first].tv_nsec;
+    int64_t after = (int64_t)times[first + 2].tv_sec * 1000000000 + times[first + 2].tv_nsec;
+    int64_t begin = info.now_ns - info.window_ns;
+    CHECK(begin >= before - 1000000);
+    CHECK(begin <= after + 1000000);
+    mtprof_live_close(live);
+    REQUIRE_OK(mtprof_session_close(session));
+}
+
 TEST(a_sample_is_scaled_up)
 {
     const mtprof_live_options sample = {
