@@ -22,6 +22,7 @@
 #include <mtprof/op.h>
 #include <mtprof/output.h>
 #include <mtprof/profile.h>
+#include <mtprof/ranks.h>
 #include <mtprof/reader.h>
 #include <mtprof/schedule.h>
 #include <mtprof/session.h>

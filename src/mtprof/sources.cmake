@@ -192,6 +192,13 @@ set(MTPROF_SOURCES
     src/mtprof/model/text/stack_text.c
     src/mtprof/model/text/tensor_words.c
     src/mtprof/open/model_open.c
+    src/mtprof/ranks/collective_names.c
+    src/mtprof/ranks/ranks.c
+    src/mtprof/ranks/ranks_clock.c
+    src/mtprof/ranks/ranks_match.c
+    src/mtprof/ranks/ranks_take.c
+    src/mtprof/ranks/ranks_wait.c
+    src/mtprof/ranks/stragglers.c
     src/mtprof/read/any_file.c
     src/mtprof/read/bytes_file.c
     src/mtprof/read/chunk_index.c
@@ -262,6 +269,7 @@ set(MTPROF_PUBLIC_HEADERS
     include/mtprof/op.h
     include/mtprof/output.h
     include/mtprof/profile.h
+    include/mtprof/ranks.h
     include/mtprof/reader.h
     include/mtprof/schedule.h
     include/mtprof/session.h
