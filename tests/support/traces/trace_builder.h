@@ -123,7 +123,7 @@ void tb_repair(unsigned char *bytes, size_t size);
  * each chunk of the streams 1 to 4 has more than a page of records. */
 void tb_sample(trace_builder *b, bool filler);
 
-/* CRC32C bit by bit: a second implementation to check the first. */
+/* CRC32C by bytes: a second implementation to check the first. For one thread. */
 uint32_t tb_crc32c(uint32_t crc, const void *bytes, size_t length);
 
 /* ---- bytes in memory ------------------------------------------------------------------------- */
