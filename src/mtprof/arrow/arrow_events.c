@@ -7,6 +7,9 @@
  *         same text. The columns `event` and validity bits are new.
  *   ARE2  Numbers of a dictionary's texts are int32 (kinds int8), which pandas needs; they have the
  *         same bits.
+ *   ARE3  The table of all events is made once and kept with the model, as derived columns are:
+ *         what is new in it (ARE1) costs more than all else. A stream has a table of its own with
+ *         the same columns, so that each is released by itself.
  */
 #include "base/alloc.h"
 #include "base/compiler.h"
@@ -331,6 +334,67 @@ int mtprof__arrow_events_table(mtprof_model *model, uint64_t wanted,
     return MTPROF_OK;
 }
 
+/* ---- the table of all events ----------------------------------------------------------------- */
+
+typedef struct kept_table {
+    mtprof__kept head;
+    mtprof__arrow_table *table;
+} kept_table;
+
+static void free_kept(mtprof__kept *kept)
+{
+    mtprof__arrow_table_release(((kept_table *)kept)->table);
+    mtb_free(kept);
+}
+
+/* Keeps a table; where another thread was faster, its table takes this one's place. Without memory
+ * the table is not kept. */
+static void keep(mtprof_model *model, mtprof__arrow_table **table)
+{
+    kept_table *kept = mtb_calloc(1, sizeof *kept);
+    mtprof__kept *other = NULL;
+    if (kept == NULL) {
+        return;
+    }
+    *kept = (kept_table){.head.free = free_kept, .table = *table};
+    /* Partner: the load in all_events(). Who sees the pointer sees the table. */
+    if (__atomic_compare_exchange_n(&model->arrow, &other, &kept->head, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE)) {
+        mtprof__arrow_table_retain(*table);
+        return;
+    }
+    mtb_free(kept);
+    mtprof__arrow_table_release(*table);
+    *table = ((kept_table *)other)->table;
+    mtprof__arrow_table_retain(*table);
+}
+
+/* ARE3: *out is a table with the columns of the one that is kept. */
+static int all_events(mtprof_model *model, uint64_t wanted, const mtprof_arrow_options *options,
+                      mtprof__arrow_table **out)
+{
+    mtprof__kept *kept = __atomic_load_n(&model->arrow, __ATOMIC_ACQUIRE);
+    mtprof__arrow_table *all = NULL;
+    *out = NULL;
+    if (kept != NULL) {
+        all = ((kept_table *)kept)->table;
+        mtprof__arrow_table_retain(all);
+    } else {
+        MT_TRY(mtprof__arrow_events_table(model, wanted, options, &all));
+        keep(model, &all);
+    }
+    mtprof__arrow_table *table = mtprof__arrow_table_new(all->rows);
+    if (table == NULL) {
+        mtprof__arrow_table_release(all);
+        return mtb_fail(MTPROF_ENOMEM, "arrow: no memory for a table of events");
+    }
+    memcpy(table->columns, all->columns, sizeof table->columns);
+    table->n_columns = all->n_columns;
+    table->source = all; /* the table has it now */
+    *out = table;
+    return MTPROF_OK;
+}
+
 mtprof_status mtprof_arrow_events(mtprof_model *model, const mtprof_arrow_options *options,
                                   struct ArrowArrayStream *out)
 {
@@ -344,6 +408,8 @@ mtprof_status mtprof_arrow_events(mtprof_model *model, const mtprof_arrow_option
     if (options != NULL) {
         mtb_read_struct(&own, options);
     }
-    MT_TRY(mtprof__arrow_events_table(model, all & ~left_out, &own, &table));
+    uint64_t wanted = all & ~left_out;
+    MT_TRY(own.rows != NULL ? mtprof__arrow_events_table(model, wanted, &own, &table)
+                            : all_events(model, wanted, &own, &table));
     return mtprof__arrow_give(table, true, "events", options, out);
 }

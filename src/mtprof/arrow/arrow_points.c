@@ -33,6 +33,9 @@ static int read_points(const points_table *p, uint64_t *n, mtprof__arrow_filler 
     const mtprof__event *event = NULL;
     uint64_t edges = 0;
     *n = 0;
+    if (!mtprof__model_may_have(p->model, p->kinds)) {
+        return MTPROF_OK;
+    }
     MT_TRY(mtprof__events_open(p->model, &events));
     mtprof__events_skip_begins(events);
     int status = mtprof__events_next(events, &event);

@@ -44,6 +44,11 @@ typedef struct mtprof__tie {
     uint32_t work, host;
 } mtprof__tie;
 
+/* What another part of the library made from a model and keeps with it. */
+typedef struct mtprof__kept {
+    void (*free)(struct mtprof__kept *kept);
+} mtprof__kept;
+
 struct mtprof_model {
     mtprof_reader *reader; /* NULL: foreign */
     mtprof_model_options options;
@@ -62,7 +67,11 @@ struct mtprof_model {
      * (damage.c). */
     mtprof__damage damage;
     bool damage_known;
+    /* Native, once the columns are made: marks and allocations of other kinds than these, a mask
+     * (event_kinds.h), are not in the trace. */
+    uint32_t points_seen;
     void *derived[MTPROF_COLUMN_COUNT]; /* atomic */
+    mtprof__kept *arrow; /* atomic: the table of all events (arrow_events.c); NULL: none yet */
 
     /* Foreign: instants, counters, flows and allocations in order of time, for event streams. In an
      * ALLOC `owner` is the event whose self memory it is in, plus 1; until the model is assembled
@@ -122,6 +131,10 @@ int mtprof__model_backward_stacks(mtprof_model *model);
 
 /* An event stream has been through the trace, and this is all that is damaged. */
 void mtprof__model_note_damage(mtprof_model *model, const mtprof__damage *damage);
+
+/* Whether there may be marks or allocations of these kinds, a mask (event_kinds.h): false saves a
+ * pass over the trace. Known once the columns are made, and of foreign models. */
+bool mtprof__model_may_have(const mtprof_model *model, uint32_t kinds);
 
 /* Makes the columns of a native model; does nothing where they are. */
 int mtprof__model_build(mtprof_model *model);

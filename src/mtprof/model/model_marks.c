@@ -43,12 +43,24 @@ static int report(const mtprof_model *model, const mtprof__events *events)
                : mtb_fail(MTPROF_ECALLBACK, "model marks: stopped by the progress function");
 }
 
+bool mtprof__model_may_have(const mtprof_model *model, uint32_t kinds)
+{
+    if (model->reader == NULL) {
+        return model->n_points > 0;
+    }
+    return __atomic_load_n(&model->built, __ATOMIC_ACQUIRE) == 0 || /* MI1 */
+           (model->points_seen & kinds) != 0;
+}
+
 mtprof_status mtprof_model_visit_marks(mtprof_model *model, mtprof_mark_visitor *visitor,
                                        void *user)
 {
     mtprof__events *events = NULL;
     const mtprof__event *event = NULL;
     uint64_t edges = 0;
+    if (!mtprof__model_may_have(model, MTPROF__KINDS_MARK)) {
+        return MTPROF_OK;
+    }
     MT_TRY(mtprof__events_open(model, &events));
     mtprof__events_skip_begins(events);
     int status = mtprof__events_next(events, &event);

@@ -14,6 +14,7 @@
 #include "base/saturate.h"
 #include "mtprof/model/columns/build_slot.h"
 #include "mtprof/model/columns/build_source.h"
+#include "mtprof/model/facts/event_kinds.h"
 #include "mtprof/model/prepare.h"
 #include "mtprof/model/text/stack_text.h"
 #include "mtprof/read/reader_impl.h"
@@ -476,7 +477,9 @@ static void add_counts(build *b)
         findings->clock_back += counts->clock_back;
         findings->truncated_in_gaps += counts->truncated_in_gaps;
         mtprof__damage_merge(&damage, &counts->damage);
+        b->model->points_seen |= b->tasks[i].points;
     }
+    b->model->points_seen |= b->n_source_runs > 0 ? (uint32_t)MTPROF__KINDS_MARK : 0;
     findings->problems = damage.problems;
     findings->problem_bytes = damage.bytes;
     findings->problem_offset = damage.first;

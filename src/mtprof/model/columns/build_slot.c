@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "mtprof/model/facts/event_kinds.h"
 #include "mtprof/model/prepare.h"
 #include "mtprof/model/slot/slot_fast.h"
 #include "mtprof/read/reader_impl.h"
@@ -282,9 +283,11 @@ static int point(builder *b)
 {
     switch (b->slot.record.kind) {
     case MTPROF_REC_LAUNCH: return launch(b);
-    case MTPROF_REC_ALLOC: return allocation(b);
+    case MTPROF_REC_ALLOC:
+        b->task->points |= MTPROF__KIND_BIT(MTPROF_EVENT_KIND_ALLOC);
+        return allocation(b);
     case MTPROF_REC_OUT_OF_MEMORY: return refusal(b);
-    default: return MTPROF_OK; /* marks are for exports */
+    default: /* marks are for exports */ b->task->points |= MTPROF__KINDS_MARK; return MTPROF_OK;
     }
 }
 

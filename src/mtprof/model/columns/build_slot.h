@@ -39,6 +39,7 @@ typedef struct mtprof__slot_task {
     uint64_t next_key;
     mtprof__foreign_end *ends; /* of scopes of other slots */
     size_t n_ends, ends_capacity;
+    uint32_t points; /* kinds of marks and allocations that it has: a mask (event_kinds.h) */
     mtprof__slot_counts counts;
 } mtprof__slot_task;
 

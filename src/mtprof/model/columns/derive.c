@@ -397,6 +397,10 @@ int mtprof__model_derive(mtprof_model *model, uint32_t id, const void **out)
 
 void mtprof__model_derived_fini(mtprof_model *model)
 {
+    mtprof__kept *kept = __atomic_exchange_n(&model->arrow, NULL, __ATOMIC_SEQ_CST);
+    if (kept != NULL) {
+        kept->free(kept);
+    }
     for (uint32_t id = 0; id < MTPROF_COLUMN_COUNT; id++) {
         free_column(model, id, __atomic_exchange_n(&model->derived[id], NULL, __ATOMIC_SEQ_CST));
     }

@@ -621,6 +621,37 @@ TEST(the_caller_hears_of_the_last_release_only)
     mtprof_model_free(model);
 }
 
+/* ARE3: what is made for the table is made once, and each stream is released by itself. */
+TEST(the_table_of_all_events_is_kept)
+{
+    mtprof_model *model = small_model();
+    int released[2] = {0, 0};
+    batch b[2];
+    for (int i = 0; i < 2; i++) {
+        mtprof_arrow_options options = {
+            .struct_size = sizeof options, .release = count_release, .user = &released[i]};
+        REQUIRE_OK(mtprof_arrow_events(model, &options, &b[i].stream));
+        read_stream(&b[i]);
+    }
+    CHECK(column(&b[0], "event", "I")->buffers[1] == column(&b[1], "event", "I")->buffers[1]);
+    CHECK(column(&b[0], "parent", "I")->buffers[0] == column(&b[1], "parent", "I")->buffers[0]);
+    batch_release(&b[0]);
+    CHECK(released[0] == 1 && released[1] == 0);
+    const struct ArrowArray *numbers = column(&b[1], "event", "I");
+    for (int64_t i = 0; i < numbers->length; i++) {
+        CHECK_EQ_I64(((const uint32_t *)numbers->buffers[1])[i], i);
+    }
+    uint32_t picked[] = {1};
+    mtprof_arrow_options some = {.struct_size = sizeof some, .rows = picked, .n_rows = 1};
+    REQUIRE_OK(mtprof_arrow_events(model, &some, &b[0].stream));
+    read_stream(&b[0]);
+    CHECK_EQ_I64(((const uint32_t *)column(&b[0], "event", "I")->buffers[1])[0], 1);
+    batch_release(&b[0]);
+    batch_release(&b[1]);
+    CHECK_EQ_I64(released[1], 1);
+    mtprof_model_free(model);
+}
+
 /* As the specification has it: a child that was moved is released by whoever took it. */
 TEST(children_that_were_moved_out_outlive_their_parents)
 {
