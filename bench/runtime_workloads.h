@@ -11,7 +11,7 @@
 
 typedef struct workload workload;
 
-/* Names in the order of the list; NULL after the last. */
+/* Names in the order of the list, valid until the next call; NULL after the last. */
 const char *workload_name(size_t index);
 
 /* Makes the tensors of a workload; ends the program with a message where that fails. */
