@@ -16,7 +16,7 @@
  *
  *      NAME.ring.mtt                              the ring, as it was when the process ended
  *      NAME-20261116T192233Z-0001-REASON.mtt      dumps, each a complete trace
- *      NAME.steps                                 a summary of every step (docs/flight.md)
+ *      NAME.steps                                 a summary of every step (mtprof_steps)
  *
  * One flight recorder is active in the process at a time, and it is the active session: a profiler
  * that starts meanwhile gets EBUSY. Threads: every function may be called from any thread; no lock
@@ -27,6 +27,7 @@
 #define MTPROF_FLIGHT_H
 
 #include <mtprof/api.h>
+#include <mtprof/reader.h>
 #include <mtprof/session.h>
 #include <mtprof/status.h>
 
@@ -131,6 +132,8 @@ typedef struct mtprof_flight_config {
     /** Writes the stacks of the language's threads to a file, within about wait_ns, on a thread of
      * the recorder while the program hangs; false: there are none. NULL: native stacks alone. */
     bool (*write_stacks)(void *user, int fd, uint64_t wait_ns);
+    uint64_t steps_bytes_max; /**< NAME.steps and NAME.steps.old together stay below this: the older
+                                   half goes; 0: 4 GiB */
 } mtprof_flight_config;
 
 /** Set struct_size; no byte past it is written. */
@@ -144,15 +147,15 @@ typedef struct mtprof_flight_counts {
     uint64_t deleted;        /**< old ones, to keep within the budget */
     uint64_t chunks_missed;  /**< sum over the dumps */
     uint64_t summaries;      /**< steps that are in the file of summaries */
-    uint64_t summaries_lost; /**< steps that are not: the ring had gone on, or the disk is full */
+    uint64_t summaries_lost; /**< steps that have ended and are not: the disk is full */
 } mtprof_flight_counts;
 
 /**
  * Starts to record. *out belongs to the caller until mtprof_flight_release().
  *
  * Fails with EINVAL (a bad field; the message names it), EBUSY (a flight recorder or other session
- * is active, or another process records under this name), EIO (the folder cannot be made), ENOSPC,
- * ENOMEM. Then *out is NULL and nothing records.
+ * is active, or another process records under this name), EIO (the folder cannot be made), EFORMAT
+ * (NAME.steps is another file), ENOSPC, ENOMEM. Then *out is NULL and nothing records.
  */
 MTPROF_API mtprof_status mtprof_flight_start(const mtprof_flight_config *config,
                                              mtprof_flight **out);
@@ -207,6 +210,108 @@ MTPROF_API mtprof_flight *mtprof_flight_current(void);
 
 /** Gives up a reference; the last one stops the recording and frees the handle. NULL is allowed. */
 MTPROF_API void mtprof_flight_release(mtprof_flight *flight);
+
+/* ---- step summaries --------------------------------------------------------------------------- */
+
+/* What the flight recorder keeps of every step for the whole life of a job, in NAME.steps
+ * (docs/flight.md has the bytes):
+ *
+ *     mtprof_steps *steps = NULL;
+ *     mtprof_step_summary step = {.struct_size = sizeof step};
+ *     if (mtprof_steps_open("flight/rank0.steps", &steps) == MTPROF_OK) {
+ *         while (mtprof_steps_next(steps, &step) == MTPROF_OK) { … }
+ *     }
+ *     mtprof_steps_close(steps);
+ *
+ * The file may grow meanwhile, and be of a process that was killed. A summary's arrays and texts
+ * live until the next call with this mtprof_steps. Threads: one at a time.
+ */
+
+typedef struct mtprof_steps mtprof_steps;
+
+enum {
+    MTPROF_STEPS_OPS = 16,           /**< most ops of a summary */
+    MTPROF_STEPS_DEVICES = 8,        /**< most devices */
+    MTPROF_STEPS_NAME_BYTES = 96,    /**< most bytes of an op's name; longer ones are cut */
+    MTPROF_STEPS_RECORD_BYTES = 3072 /**< a record of the file is not longer */
+};
+
+/** An op, scope or kernel. Never changes: they come in arrays. */
+typedef struct mtprof_step_op {
+    mtprof_text name;
+    double self_ns, total_ns, calls; /**< as in mtprof_live_row */
+    uint32_t device;                 /**< 0: the host; else number among the devices + 1 */
+    uint16_t kind;                   /**< enum mtprof_event_kind */
+    uint16_t name_cut;               /**< 1: the name was longer */
+} mtprof_step_op;
+
+/** Never changes: they come in arrays. Bytes are -1 where they were not recorded. */
+typedef struct mtprof_step_device {
+    mtprof_text type; /**< "CUDA" …, at most 12 bytes of it */
+    uint64_t index;
+    double busy_ns; /**< of the work that was reported during the step */
+    int64_t allocated, reserved_memory;
+} mtprof_step_device;
+
+/** Set struct_size; no byte past it is written. */
+typedef struct mtprof_step_summary {
+    uint32_t struct_size;
+    uint32_t run;          /**< 0 for the file's first recorder, 1 for the next … */
+    uint64_t first, steps; /**< number of the first step; how many: more than 1 where they are so
+                                short that they share a summary */
+    int64_t start_ns;      /**< CLOCK_MONOTONIC */
+    int64_t start_real_ns; /**< since 1970, UTC */
+    uint64_t duration_ns;
+    double events;     /**< that were recorded */
+    double read_share; /**< part of the records that was read, 1: all. Numbers of ops and devices
+                              are scaled up where it is less */
+    uint64_t lost;     /**< events that the recorder could not keep, since the summary before */
+    uint64_t missed;   /**< chunks that the ring had used again before they were read, likewise */
+    int64_t rss_bytes; /**< of the process, when the summary was written; -1: not known */
+    int64_t allocated; /**< bytes on the host at the end; -1: allocations are not recorded */
+    int64_t allocated_most; /**< the most during the step */
+    double self_ns;         /**< sum over all names of the host, also those that are not listed */
+    uint32_t n_ops, n_devices;
+    uint32_t ops_all, devices_all; /**< how many there were */
+    const mtprof_step_op *ops;     /**< by self time, largest first */
+    const mtprof_step_device *devices;
+} mtprof_step_summary;
+
+/** What was read so far. Set struct_size. */
+typedef struct mtprof_steps_info {
+    uint32_t struct_size;
+    uint32_t runs;
+    uint64_t summaries;  /**< records of steps */
+    uint64_t steps;      /**< in these */
+    uint64_t gaps;       /**< steps of a run that have no summary, though a later one has */
+    uint64_t damaged;    /**< places that failed their checksum, or are no records */
+    uint64_t bytes_lost; /**< there */
+    uint64_t
+        tail_bytes;   /**< at the file's end that are no complete record: one is being written, or
+                              was when its process was killed */
+    uint64_t unknown; /**< records of kinds that this version does not know */
+    uint64_t pid;     /**< of the last run */
+} mtprof_steps_info;
+
+/**
+ * Opens a file of summaries.
+ *
+ * Fails with EINVAL (path NULL), EIO, EFORMAT (the file is something else), EVERSION, ENOMEM.
+ */
+MTPROF_API mtprof_status mtprof_steps_open(const char *path, mtprof_steps **out);
+/** Accepts NULL. */
+MTPROF_API void mtprof_steps_close(mtprof_steps *steps);
+
+/**
+ * The next summary. Damage is passed over and counted.
+ *
+ * Fails with EEND (there is none; a later call finds what the file got meanwhile), EINVAL
+ * (struct_size 0), EIO.
+ */
+MTPROF_API mtprof_status mtprof_steps_next(mtprof_steps *steps, mtprof_step_summary *summary);
+
+/** Fills info up to its struct_size. Fails with EINVAL (struct_size 0). */
+MTPROF_API mtprof_status mtprof_steps_get_info(const mtprof_steps *steps, mtprof_steps_info *info);
 
 MTPROF_END_DECLS
 

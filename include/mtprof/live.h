@@ -160,6 +160,28 @@ MTPROF_API void mtprof_live_close(mtprof_live *live);
  */
 MTPROF_API mtprof_status mtprof_live_poll(mtprof_live *live, int64_t now_ns);
 
+/** A step, or several short ones, of which a poll has read everything. */
+typedef struct mtprof_live_step {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t first;           /**< number of the first step */
+    uint64_t steps;           /**< how many there are */
+    int64_t start_ns, end_ns; /**< CLOCK_MONOTONIC */
+    int64_t allocated_most;   /**< bytes on the host, the most in this time; -1: not recorded */
+} mtprof_live_step;
+
+/**
+ * Reads up to the end of the next step: the rows, the info and the devices are then about that step
+ * alone. Steps are those of mtprof_session_step() and mtprof_flight_step(); the part of a scope
+ * that is before or after the step counts there. One that ends earlier than shortest_ns after its
+ * begin is taken together with those that follow. now_ns as in mtprof_live_poll().
+ *
+ * Fails with EEND (no further step has ended; what there is of the running one was read, so a ring
+ * may go on), and as mtprof_live_poll() does. Not for a view on which mtprof_live_poll() is called.
+ */
+MTPROF_API mtprof_status mtprof_live_poll_step(mtprof_live *live, int64_t now_ns,
+                                               uint64_t shortest_ns, mtprof_live_step *step);
+
 /** How long rows look back from the next poll on. Fails with EINVAL (less than 1). */
 MTPROF_API mtprof_status mtprof_live_set_window(mtprof_live *live, int64_t window_ns);
 

@@ -128,6 +128,7 @@ set(MTPROF_SOURCES
     src/mtprof/flight/flight.c
     src/mtprof/flight/flight_files.c
     src/mtprof/flight/slow_step.c
+    src/mtprof/flight/step_summaries.c
     src/mtprof/flight/thread_stacks.c
     src/mtprof/flight/trigger_signal.c
     src/mtprof/flight/triggers.c
@@ -156,6 +157,7 @@ set(MTPROF_SOURCES
     src/mtprof/live/live_query.c
     src/mtprof/live/live_rows.c
     src/mtprof/live/live_slot.c
+    src/mtprof/live/live_steps.c
     src/mtprof/model/columns/assemble.c
     src/mtprof/model/columns/assemble_fold.c
     src/mtprof/model/columns/assemble_move.c
@@ -246,6 +248,8 @@ set(MTPROF_SOURCES
     src/mtprof/remote/control_line.c
     src/mtprof/remote/control_listen.c
     src/mtprof/remote/control_serve.c
+    src/mtprof/steps/steps_file.c
+    src/mtprof/steps/steps_read.c
 )
 
 set(MTPROF_PUBLIC_HEADERS

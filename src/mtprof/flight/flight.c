@@ -16,7 +16,8 @@ enum {
     DUMPS_DEFAULT = 16,
     DISTANCE_DEFAULT_S = 10,
     BUFFER_DEFAULT_MIB = 64,
-    DUMPS_BYTES_DEFAULT_GIB = 4
+    DUMPS_BYTES_DEFAULT_GIB = 4,
+    STEPS_BYTES_DEFAULT_GIB = 4
 };
 
 /* FL4. Guards `current` alone; a recorder's own lock is taken inside it, never the reverse. */
@@ -98,6 +99,9 @@ static void fill_defaults(mtprof_flight_config *config)
     }
     if (config->dumps_bytes_max == 0) {
         config->dumps_bytes_max = (uint64_t)DUMPS_BYTES_DEFAULT_GIB << 30;
+    }
+    if (config->steps_bytes_max == 0) {
+        config->steps_bytes_max = (uint64_t)STEPS_BYTES_DEFAULT_GIB << 30;
     }
     if (config->dumps_distance_ns == 0) {
         config->dumps_distance_ns = DISTANCE_DEFAULT_S * (uint64_t)1000000000;
@@ -194,6 +198,22 @@ static void disown_session(mtprof_flight *flight)
     pthread_cond_broadcast(&flight->idle);
 }
 
+/* What watches and what summarises. It is current already: another thread may use it. */
+static mtprof_status start_threads(mtprof_flight *flight)
+{
+    mtprof__triggers *triggers = NULL;
+    mtprof__summaries *summaries = NULL;
+    MT_TRY(mtprof__summaries_start(flight, &summaries));
+    pthread_mutex_lock(&flight->lock);
+    flight->summaries = summaries;
+    pthread_mutex_unlock(&flight->lock);
+    MT_TRY(mtprof__triggers_start(flight, &flight->config, &triggers));
+    pthread_mutex_lock(&flight->lock);
+    flight->triggers = triggers;
+    pthread_mutex_unlock(&flight->lock);
+    return MTPROF_OK;
+}
+
 mtprof_status mtprof_flight_start(const mtprof_flight_config *config, mtprof_flight **out)
 {
     if (out == NULL) {
@@ -224,17 +244,13 @@ mtprof_status mtprof_flight_start(const mtprof_flight_config *config, mtprof_fli
         mtprof_flight_release(flight); /* another thread may have one by now */
         return status;
     }
-    mtprof__triggers *triggers = NULL;
-    status = mtprof__triggers_start(flight, &flight->config, &triggers);
+    status = start_threads(flight);
     if (status != MTPROF_OK) {
         flight->config.dump_at_stop = 0;
         (void)mtprof_flight_stop(flight);
         mtprof_flight_release(flight);
         return status;
     }
-    pthread_mutex_lock(&flight->lock); /* it is current already */
-    flight->triggers = triggers;
-    pthread_mutex_unlock(&flight->lock);
     *out = flight;
     return MTPROF_OK;
 }
@@ -269,6 +285,7 @@ mtprof_status mtprof_flight_step(mtprof_flight *flight)
         /* With the lock: a stop on another thread would close the session. */
         status = mtprof_session_step(flight->session, ++flight->counts.steps, 0);
         mtprof__triggers_step(flight->triggers, flight->counts.steps - 1);
+        mtprof__summaries_step(flight->summaries);
     }
     pthread_mutex_unlock(&flight->lock);
     return stopped ? has_stopped("flight_step") : status;
@@ -419,6 +436,15 @@ mtprof_session *mtprof_flight_session(mtprof_flight *flight)
 
 /* ---- the end ---- */
 
+static mtprof__summaries *take_summaries(mtprof_flight *flight)
+{
+    pthread_mutex_lock(&flight->lock);
+    mtprof__summaries *summaries = flight->summaries;
+    flight->summaries = NULL;
+    pthread_mutex_unlock(&flight->lock);
+    return summaries;
+}
+
 mtprof_status mtprof_flight_stop(mtprof_flight *flight)
 {
     MT_TRY(mtprof__flight_check_handle("flight_stop", flight));
@@ -435,6 +461,7 @@ mtprof_status mtprof_flight_stop(mtprof_flight *flight)
             mtprof__flight_warn(flight, dumped);
         }
     }
+    mtprof__summaries_stop(take_summaries(flight));
     pthread_mutex_lock(&flight->lock);
     mtprof_session *session = own_session(flight);
     flight->session = NULL; /* FL3 */

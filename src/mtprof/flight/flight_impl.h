@@ -16,6 +16,7 @@
 #ifndef MTPROF_FLIGHT_FLIGHT_IMPL_H
 #define MTPROF_FLIGHT_FLIGHT_IMPL_H
 
+#include "mtprof/flight/step_summaries.h"
 #include "mtprof/flight/triggers.h"
 
 #include <mtprof/flight.h>
@@ -41,7 +42,8 @@ struct mtprof_flight {
     mtprof_session *session; /* FL3 */
     uint64_t last_dump_ns;   /* CLOCK_MONOTONIC; 0: none yet */
     mtprof_flight_counts counts;
-    mtprof__triggers *triggers; /* NULL: nothing is watched, or a stop has taken it */
+    mtprof__triggers *triggers;   /* NULL: nothing is watched, or a stop has taken it */
+    mtprof__summaries *summaries; /* likewise */
 };
 
 /* ---- flight.c ---- */

@@ -55,7 +55,7 @@ static int open_all(mtprof_live *live)
         return mtb_fail(MTPROF_ENOMEM, "follow trace: no memory for the first anchor");
     }
     live->random = info->start_ticks;
-    live->step = live->allocated = -1;
+    live->step = live->allocated = live->allocated_most = -1;
     live->last_ns = live->now_ns = mtprof_reader_ns(&live->reader, info->start_ticks);
     return make_first_row(live);
 }
@@ -140,6 +140,7 @@ void mtprof_live_close(mtprof_live *live)
     mtb_free(live->devices);
     mtb_free(live->spans);
     mtb_free(live->ends);
+    mtb_free(live->begins);
     mtb_free(live->shown);
     mtb_arena_reset(&live->texts);
     mtprof__dictionary_fini(&live->dictionary);
@@ -180,7 +181,7 @@ static enum mtprof_live_state find_state(const mtprof_live *live)
 
 /* ---- polling --------------------------------------------------------------------------------- */
 
-static int64_t clock_ns(void)
+int64_t mtprof__live_clock_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -247,21 +248,36 @@ static int read_texts(mtprof_live *live, int64_t now)
     return MTPROF_OK;
 }
 
-static int read_streams(mtprof_live *live)
+int mtprof__live_find(mtprof_live *live, int64_t now)
 {
-    MT_TRY(mtprof__live_choose(live));
-    int status = MTPROF_OK;
-    for (size_t i = 0; status == MTPROF_OK && i < live->n_streams; i++) {
+    MT_TRY(mtprof__live_look(live));
+    live->state = find_state(live);
+    MT_TRY(read_texts(live, now));
+    return mtprof__live_choose(live);
+}
+
+int mtprof__live_read(mtprof_live *live, int64_t limit_ns)
+{
+    for (size_t i = 0; i < live->n_streams; i++) {
         mtprof__live_stream *s = live->streams[i];
         if (s->source != NULL) {
-            status = mtprof__live_read_source(live, s);
+            MT_TRY(mtprof__live_read_source(live, s, limit_ns));
         } else if (s->thread != NULL) {
-            status = mtprof__live_read_slot(live, s);
+            MT_TRY(mtprof__live_read_slot(live, s, limit_ns));
         }
     }
-    mtprof__live_chosen_end(live);
-    MT_TRY(status);
     return mtprof__live_foreign_ends(live);
+}
+
+int mtprof__live_settle(mtprof_live *live)
+{
+    for (size_t i = 0; i < live->n_streams; i++) {
+        if (live->streams[i]->thread != NULL) {
+            MT_TRY(mtprof__live_credit_open(live, live->streams[i]));
+        }
+    }
+    mtprof__live_add_busy(live);
+    return MTPROF_OK;
 }
 
 /* The time that this poll is about ends here. */
@@ -277,20 +293,15 @@ static void settle_now(mtprof_live *live, int64_t now)
 static int poll(mtprof_live *live, int64_t now)
 {
     int64_t from = live->now_ns;
-    MT_TRY(mtprof__live_look(live));
-    live->state = find_state(live);
-    MT_TRY(read_texts(live, now));
+    MT_TRY(mtprof__live_find(live, now));
     if (!live->opened && !live->options.from_start && live->floor_ns > from) {
         from = live->floor_ns;
     }
-    MT_TRY(read_streams(live));
+    int status = mtprof__live_read(live, INT64_MAX);
+    mtprof__live_chosen_end(live);
+    MT_TRY(status);
     settle_now(live, now);
-    for (size_t i = 0; i < live->n_streams; i++) {
-        if (live->streams[i]->thread != NULL) {
-            MT_TRY(mtprof__live_credit_open(live, live->streams[i]));
-        }
-    }
-    mtprof__live_add_busy(live);
+    MT_TRY(mtprof__live_settle(live));
     bool over = live->ended && live->now.bytes_new == 0;
     live->ended = live->state != MTPROF_LIVE_RUNNING;
     live->opened = true;
@@ -301,7 +312,7 @@ mtprof_status mtprof_live_poll(mtprof_live *live, int64_t now_ns)
 {
     /* Damage that is passed over is no failure of this call. */
     const mtb_failure before = *mtb_last_failure();
-    int status = poll(live, now_ns != 0 ? mtb_bound_time(now_ns) : clock_ns());
+    int status = poll(live, now_ns != 0 ? mtb_bound_time(now_ns) : mtprof__live_clock_ns());
     if (status == MTPROF_OK) {
         *mtb_last_failure() = before;
     }

@@ -97,7 +97,7 @@ static uint64_t unread_bytes(const mtprof__live_stream *stream, size_t at)
 static void leave_current(mtprof__live_stream *stream, bool last)
 {
     if (last) {
-        stream->cursor->follow = false;
+        stream->cursor->held = true;
     } else {
         stream->cursor->fresh = true; /* the next one does not continue it */
     }
@@ -207,11 +207,11 @@ void mtprof__live_chosen_end(mtprof_live *live)
         if (!has_events(s)) {
             continue;
         }
-        if (s->held && s->cursor->follow) {
+        if (s->held && !s->cursor->held) {
             s->stream.n_chunks++;
         }
         s->held = false;
-        s->cursor->follow = true;
+        s->cursor->held = false;
         live->missed += s->missing + (s->stream.gone - s->told_gone);
         s->told_gone = s->stream.gone;
         s->missing = 0;

@@ -78,17 +78,24 @@ static int settle_blocks(mtprof_live *live)
 }
 
 /* A step that began before the window is none of it. */
-static void add_step(mtprof_live *live, const mtprof_record *record)
+static int add_step(mtprof_live *live, const mtprof_record *record)
 {
+    const mtprof__live_begin begin = {mtprof_reader_ns(&live->reader, record->ticks),
+                                      record->words[1]};
     live->steps_told = true;
     live->step = record->words[1] > INT64_MAX ? INT64_MAX : (int64_t)record->words[1];
-    live->now.steps += mtprof_reader_ns(&live->reader, record->ticks) >= live->floor_ns;
+    live->now.steps += begin.ns >= live->floor_ns;
+    if (live->by_step && begin.ns >= live->floor_ns &&
+        !mtb_append(live->begins, live->n_begins, live->begins_capacity, &begin)) {
+        return mtb_fail(MTPROF_ENOMEM, "follow trace: no memory for %zu steps", live->n_begins + 1);
+    }
+    return MTPROF_OK;
 }
 
 static int take_control(mtprof_live *live, const mtprof_record *record)
 {
     if (record->kind == MTPROF_REC_STEP) {
-        add_step(live, record);
+        MT_TRY(add_step(live, record));
     } else if (record->kind != MTPROF_REC_TRACE_META) { /* those are not for tables */
         MT_TRY(mtprof__control_read_add(&live->reader.control, &live->reader.clock, record,
                                         &live->reader.problems));

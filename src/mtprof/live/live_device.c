@@ -187,11 +187,20 @@ static int take_record(mtprof_live *live, mtprof__live_stream *stream, const mtp
     return MTPROF_OK;
 }
 
-int mtprof__live_read_source(mtprof_live *live, mtprof__live_stream *stream)
+/* Whether the work that waits for its name began at or after a time. */
+static bool is_later(mtprof_live *live, mtprof__live_source *s, int64_t limit_ns)
+{
+    return s->has_work && limit_ns != INT64_MAX && source_ns(live, s, s->words[0]) >= limit_ns;
+}
+
+int mtprof__live_read_source(mtprof_live *live, mtprof__live_stream *stream, int64_t limit_ns)
 {
     mtprof_record record;
     int status = MTPROF_OK;
     while (status != MTPROF_EEND) {
+        if (is_later(live, stream->source, limit_ns)) {
+            return MTPROF_OK;
+        }
         status = mtprof__cursor_next(stream->cursor, &record);
         if (status == MTPROF_EFORMAT || status == MTPROF_EIO) {
             live->damaged++;

@@ -8,6 +8,8 @@
  *          ─► slots, sources           records to rows (live_slot.c, live_device.c)
  *          ─► window (live_rows.c)     this poll in, old ones out
  *
+ *     poll_step (live_steps.c) does the same with a limit: what a look found is read step by step.
+ *
  *   LVI1  Streams do not move: cursors and slots point to them.
  *   LVI2  Of threads and sources no more is read than `look` saw; control and definitions are
  *        looked at afterwards. So what a record refers to is there (chunk_index.h, CI3).
@@ -95,6 +97,7 @@ typedef struct mtprof__live_slot {
     mtprof__live_credit *credits; /* by place on the stack */
     size_t n_credits;
     uint64_t told_damage;
+    int64_t done_ns; /* of the last record that was applied: the slot may have fetched one more */
 } mtprof__live_slot;
 
 /* A source's. */
@@ -133,6 +136,12 @@ typedef struct mtprof__live_span {
     double scale;
 } mtprof__live_span;
 
+/* A step began. */
+typedef struct mtprof__live_begin {
+    int64_t ns;
+    uint64_t step;
+} mtprof__live_begin;
+
 typedef struct mtprof__live_device {
     mtprof_text type;
     uint32_t index;
@@ -163,6 +172,13 @@ struct mtprof_live {
     size_t n_blocks, blocks_capacity;
     int64_t step;
     bool steps_told; /* by the control stream */
+    bool by_step;    /* live_steps.c polls, and keeps these: */
+    bool looking;    /* what the last look found is not read completely */
+    bool in_step;    /* `running` has begun */
+    mtprof__live_begin running;
+    mtprof__live_begin *begins; /* of steps after it, from `first_begin` on */
+    size_t first_begin, n_begins, begins_capacity;
+    int64_t allocated_most;
     uint64_t n_definitions;
 
     mtprof__dictionary dictionary;
@@ -217,15 +233,24 @@ int mtprof__live_choose(mtprof_live *live);
 /* After reading: what was left goes back. */
 void mtprof__live_chosen_end(mtprof_live *live);
 
-/* live_slot.c: records of a thread slot. Fail with ENOMEM, EIO. */
-int mtprof__live_read_slot(mtprof_live *live, mtprof__live_stream *stream);
+/* live.c: finds what is new, reads control and definitions, chooses. Times before the floor do not
+ * count: the first poll sets it. */
+int mtprof__live_find(mtprof_live *live, int64_t now);
+/* Reads what was chosen, up to a time. */
+int mtprof__live_read(mtprof_live *live, int64_t limit_ns);
+/* Settles what is open and busy up to live->now_ns. */
+int mtprof__live_settle(mtprof_live *live);
+int64_t mtprof__live_clock_ns(void);
+
+/* live_slot.c: records of a thread slot before a time. Fail with ENOMEM, EIO. */
+int mtprof__live_read_slot(mtprof_live *live, mtprof__live_stream *stream, int64_t limit_ns);
 /* Ends that slots recorded for scopes of others. */
 int mtprof__live_foreign_ends(mtprof_live *live);
 /* LIVE2, up to live->now_ns. */
 int mtprof__live_credit_open(mtprof_live *live, mtprof__live_stream *stream);
 
-/* live_device.c */
-int mtprof__live_read_source(mtprof_live *live, mtprof__live_stream *stream);
+/* live_device.c: work that began before a time, as far as the source reports it in order. */
+int mtprof__live_read_source(mtprof_live *live, mtprof__live_stream *stream, int64_t limit_ns);
 /* Adds up the time in which devices were busy. */
 void mtprof__live_add_busy(mtprof_live *live);
 /* Of the first source that has one, as in a model; "NPU" where none has. */

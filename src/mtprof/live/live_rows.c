@@ -173,7 +173,7 @@ int mtprof__live_window_add(mtprof_live *live, int64_t start_ns)
     memset(&live->now, 0, sizeof live->now);
     live->polls[live->first_poll + live->n_polls++] = poll;
     while (live->n_polls > 1 &&
-           (live->n_polls > MTPROF__LIVE_POLLS ||
+           (live->by_step || live->n_polls > MTPROF__LIVE_POLLS ||
             live->polls[live->first_poll].end_ns <= live->now_ns - live->options.window_ns)) {
         drop_oldest(live);
     }

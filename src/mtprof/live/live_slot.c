@@ -155,6 +155,8 @@ static int point(mtprof_live *live, mtprof__live_stream *stream)
     int64_t bytes = (int64_t)slot->point_words[alloc ? 2 : 0];
     if (number == 0) {
         live->allocated = alloc ? bytes : live->allocated;
+        live->allocated_most =
+            live->allocated > live->allocated_most ? live->allocated : live->allocated_most;
         return MTPROF_OK;
     }
     uint32_t place = 0;
@@ -173,11 +175,11 @@ static int foreign_end(mtprof_live *live, const mtprof__slot *slot)
 
 /* ---- the pass -------------------------------------------------------------------------------- */
 
-static int pass_fast(mtprof_live *live, mtprof__live_stream *stream)
+static int pass_fast(mtprof_live *live, mtprof__live_stream *stream, int64_t limit_ns)
 {
     mtprof__slot *slot = &stream->thread->slot;
     for (;;) {
-        enum mtprof__fast step = mtprof__slot_fast(slot, INT64_MAX);
+        enum mtprof__fast step = mtprof__slot_fast(slot, limit_ns);
         if (MT_UNLIKELY(step == MTPROF__FAST_NONE)) {
             return MTPROF_OK;
         }
@@ -198,15 +200,20 @@ static int take_edge(mtprof_live *live, mtprof__live_stream *stream, enum mtprof
     }
 }
 
-int mtprof__live_read_slot(mtprof_live *live, mtprof__live_stream *stream)
+int mtprof__live_read_slot(mtprof_live *live, mtprof__live_stream *stream, int64_t limit_ns)
 {
     mtprof__live_slot *s = stream->thread;
     mtprof__slot *slot = &s->slot;
     int status = MTPROF_OK;
     while (status == MTPROF_OK) {
         enum mtprof__slot_edge edge;
-        MT_TRY(pass_fast(live, stream));
+        MT_TRY(pass_fast(live, stream, limit_ns));
+        /* A record that was fetched before has set last_ns already. */
+        s->done_ns = slot->fetched ? s->done_ns : slot->last_ns;
         status = mtprof__slot_fetch(slot);
+        if (status == MTPROF_OK && slot->order_ns >= limit_ns) {
+            break; /* it stays fetched */
+        }
         if (status == MTPROF_OK) {
             status = mtprof__slot_apply(slot, &edge);
             if (status == MTPROF_EEND) {
@@ -218,8 +225,8 @@ int mtprof__live_read_slot(mtprof_live *live, mtprof__live_stream *stream)
             status = take_edge(live, stream, edge);
         }
     }
-    if (slot->last_ns > live->last_ns) {
-        live->last_ns = slot->last_ns;
+    if (s->done_ns > live->last_ns) {
+        live->last_ns = s->done_ns;
     }
     live->damaged += slot->counts.damage.problems - s->told_damage;
     s->told_damage = slot->counts.damage.problems;
@@ -249,14 +256,14 @@ int mtprof__live_foreign_ends(mtprof_live *live)
 
 /* Up to when a scope of a block counts: now, or when its epoch ended; and not before what the slot
  * has recorded. */
-static int64_t limit_of(const mtprof_live *live, const mtprof__slot *slot, uint32_t block)
+static int64_t limit_of(const mtprof_live *live, const mtprof__live_slot *s, uint32_t block)
 {
     int64_t limit = live->now_ns;
     if (block < live->n_blocks && live->blocks[block].closed &&
         live->blocks[block].close_ns < limit) {
         limit = live->blocks[block].close_ns;
     }
-    return limit > slot->last_ns ? limit : slot->last_ns;
+    return limit > s->done_ns ? limit : s->done_ns;
 }
 
 int mtprof__live_credit_open(mtprof_live *live, mtprof__live_stream *stream)
@@ -269,7 +276,7 @@ int mtprof__live_credit_open(mtprof_live *live, mtprof__live_stream *stream)
     for (uint32_t at = known ? slot->nest_top : MTPROF__NO_SCOPE; at != MTPROF__NO_SCOPE;
          at = slot->scopes[at].base) {
         const mtprof__scope *scope = &slot->scopes[at];
-        int64_t limit = limit_of(live, slot, scope->block);
+        int64_t limit = limit_of(live, s, scope->block);
         int64_t duration = mtb_sub_sat(limit, scope->start_ns);
         int64_t self = mtb_sub_sat(mtb_sub_sat(duration, scope->child_ns), inner_ns);
         inner_ns = duration;

@@ -48,6 +48,7 @@ struct mtprof_cursor {
     bool told;           /* of the latest failure: the reader's list of problems has it */
 
     bool follow;        /* the stream may grow: chunks in front of next_chunk too */
+    bool held;          /* but its chunk is not to be read further for now */
     bool fresh;         /* no chunk has been used up without damage just before this one */
     uint64_t sequence;  /* of this chunk */
     uint64_t reference; /* sources: the last time on their own clock */

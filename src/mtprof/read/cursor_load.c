@@ -200,7 +200,7 @@ static int read_rest(mtprof_cursor *cursor, mtprof__chunk *chunk,
 /* CL5. EEND: there is no more of the chunk, or it is gone. */
 static int load_more(mtprof_cursor *cursor)
 {
-    if (!cursor->follow || cursor->fresh || cursor->next_chunk == 0) {
+    if (!cursor->follow || cursor->held || cursor->fresh || cursor->next_chunk == 0) {
         return MTPROF_EEND;
     }
     mtprof__chunk *chunk = &cursor->stream->chunks[cursor->next_chunk - 1];
