@@ -97,6 +97,7 @@ set(MT_PYTHON_TESTS
     tensors/test_dtype_device
     tensors/test_error_texts
     tensors/test_extreme_numbers
+    tensors/test_further
     tensors/test_functional
     tensors/test_inference_mode
     tensors/test_meta

@@ -69,7 +69,8 @@ _PACKAGES = frozenset("""
 # Names that live in a package which is imported only for them.
 _ELSEWHERE = {"save": "serialization", "load": "serialization", "set_printoptions": "_tensor_str",
               "get_printoptions": "_tensor_str", "printoptions": "_tensor_str", "compile": "compiler",
-              "install_as_torch": "_as_torch", "uninstall_as_torch": "_as_torch"}
+              "install_as_torch": "_as_torch", "uninstall_as_torch": "_as_torch",
+              "vmap": "func", "GradScaler": "amp"}
 _ELSEWHERE.update(dict.fromkeys("""
     use_deterministic_algorithms are_deterministic_algorithms_enabled is_deterministic_algorithms_warn_only_enabled
     set_deterministic_debug_mode get_deterministic_debug_mode set_float32_matmul_precision

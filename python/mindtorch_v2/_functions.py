@@ -4,7 +4,7 @@
 What is listed in METHODS is a method of Tensor too.
 """
 
-from . import _C, _composed, _forms, _legacy_types
+from . import _C, _composed, _forms, _further, _legacy_types
 from ._C import Tensor, ops as _ops
 from ._einsum import einsum
 
@@ -470,11 +470,13 @@ FUNCTIONS = {function.__name__: function for function in (
     atleast_2d, atleast_3d, repeat_interleave, diag, meshgrid, normal, nan_to_num, positive, batch_norm,
     layer_norm, embedding, addmv, inner, tensordot, einsum, chain_matmul)}
 FUNCTIONS.update(_composed.FUNCTIONS)
+FUNCTIONS.update(_further.FUNCTIONS)
 
 METHODS = {function.__name__: function for function in (
     isposinf, isneginf, std, var, norm, dist, nonzero, trace, repeat_interleave, diag, nan_to_num, positive,
     addmv, inner)}
 METHODS.update(_composed.METHODS)
+METHODS.update(_further.METHODS)
 METHODS.update(_legacy_types.METHODS)
 METHODS.update({
     "where": _where_method, "polygamma": _polygamma, "nan_to_num_": _nan_to_num_, "is_set_to": _is_set_to,

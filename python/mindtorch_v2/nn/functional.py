@@ -28,6 +28,9 @@ def bilinear(input1, input2, weight, bias=None):
     return result if bias is None else result + bias
 
 
+pdist = torch.pdist
+
+
 def _pair_of(value, count):
     if isinstance(value, int):
         return (value,) * count
