@@ -11,6 +11,7 @@
  *     MINDTORCH_NPU_SIM_MEMORY       bytes of each, optionally followed by K, M or G; default: a
  *                                    quarter of the machine's
  *     MINDTORCH_NPU_SIM_LATENCY_NS   from a launch to its start at the earliest (0)
+ *     MINDTORCH_NPU_SIM_KERNEL_NS    that a kernel takes at least (0)
  *     MINDTORCH_NPU_LAUNCH_BLOCKING  1: every call waits for its work and reports its failure
  */
 #ifndef MINDTORCH_SIM_H

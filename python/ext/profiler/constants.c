@@ -34,6 +34,7 @@ int constants_part(PyObject *module)
         NUMBER(PROFILE_DETAILS),
         NUMBER(PROFILE_STRIDES),
         NUMBER(PROFILE_ACC_EVENTS),
+        NUMBER(PROFILE_LATE_DEVICES),
         NUMBER(POLICY_SPILL),
         NUMBER(POLICY_RING),
         NUMBER(POLICY_STOP),

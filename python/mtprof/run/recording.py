@@ -55,7 +55,11 @@ def arm(settings):
 
 
 class _Profile(_profiler.profile):
-    """A profile that the program does not see: what it warns of is no warning in the program."""
+    """A profile that the program does not see: what it warns of is no warning in the program. It begins before the
+    program has a tensor library, and a device."""
+
+    def _flags(self):
+        return super()._flags() | _mtprof.PROFILE_LATE_DEVICES
 
     def _warn(self, status, message):
         if not message.startswith(("Profiler won't be using warmup", "NPU is not available")):
@@ -111,11 +115,9 @@ class Recording:
         for variable, library in COLLECTORS.items():
             if variable not in os.environ:
                 os.putenv(variable, os.path.join(os.path.dirname(_mtprof.__file__), library))
-        actions = {}
         # mindtorch_v2 may be in torch's place (python -m mindtorch_v2).
         packages = ("mindtorch_v2",) if "torch" in sys.modules else ("torch", "mindtorch_v2")
-        if self.schedule:
-            actions = {f"{package}.optim.optimizer": self.steps.watch for package in packages}
+        actions = {f"{package}.optim.optimizer": self.steps.watch for package in packages}
         if "torch" in packages and importlib.machinery.PathFinder.find_spec("torch") is not None:
             actions["torch"] = self.join_torch
         if actions:

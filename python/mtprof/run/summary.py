@@ -20,6 +20,7 @@ def summary(trace, *, shown, size, rows, calls, recorded_here, notes):
             lines += ["", table.strip("\n"), ""]
     name = shlex.quote(shown)
     if shown.endswith((".mtt", ".json", ".json.gz")):
+        lines.append(f"  mtprof explain {name}")
         lines.append(f"  mtprof report {'--functions ' if calls else ''}{name}")
     if recorded_here:
         lines.append(f"  mtprof export {name} -o {shlex.quote(shown.removesuffix('.mtt') + '.json.gz')}")

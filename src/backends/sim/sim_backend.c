@@ -264,6 +264,7 @@ static int read_settings(void)
 {
     uint64_t devices = 1;
     uint64_t latency_ns = 0;
+    uint64_t kernel_ns = 0;
     uint64_t blocking = 0;
     uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 4;
     MT_TRY(read_number("SIM_DEVICES", "", 1, SIM_DEVICES, "a number from 1 to 16", &devices));
@@ -271,10 +272,13 @@ static int read_settings(void)
                        "bytes, or a number with K, M or G behind, 4K at least", &bytes));
     MT_TRY(read_number("SIM_LATENCY_NS", "", 0, 1000000000, "nanoseconds up to a second",
                        &latency_ns));
+    MT_TRY(
+        read_number("SIM_KERNEL_NS", "", 0, 1000000000, "nanoseconds up to a second", &kernel_ns));
     MT_TRY(read_number("LAUNCH_BLOCKING", "", 0, 1, "0 or 1", &blocking));
     sim.n_devices = (uint32_t)devices;
     sim.memory_bytes = bytes;
     sim.latency_ns = latency_ns;
+    sim.kernel_ns = kernel_ns;
     sim.blocking = blocking != 0;
     return MT_OK;
 }

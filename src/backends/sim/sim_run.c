@@ -10,7 +10,8 @@
 #include <time.h>
 
 enum {
-    SPIN_NS = 5000 /* shorter waits are not worth a sleep */
+    SPIN_NS = 5000,        /* shorter waits are not worth a sleep */
+    KERNEL_SPIN_NS = 50000 /* a sleep is late by about as much, and a kernel is to be exact */
 };
 
 /* ---- failures ---- */
@@ -80,21 +81,20 @@ int sim_report(sim_device *device, uint32_t losses)
 
 /* ---- the work ---- */
 
-/* Waits until the latency since the launch has passed. */
-static void wait_for_start(mt_backend_stream *stream, const sim_command *command)
+/* Waits until a time, or until the device is lost; without a sleep for up to spin_ns. */
+static void wait_until(mt_backend_stream *stream, uint64_t ns, uint64_t spin_ns)
 {
-    uint64_t start_ns = command->pushed_ns + sim.latency_ns;
     uint64_t now_ns = sim_now_ns();
-    if (now_ns + SPIN_NS < start_ns) {
-        struct timespec until = {.tv_sec = (time_t)(start_ns / 1000000000),
-                                 .tv_nsec = (long)(start_ns % 1000000000)};
+    if (now_ns + spin_ns < ns) {
+        struct timespec until = {.tv_sec = (time_t)(ns / 1000000000),
+                                 .tv_nsec = (long)(ns % 1000000000)};
         (void)pthread_mutex_lock(&sim.lock);
-        while (sim_is_usable(stream->device) && sim_now_ns() < start_ns) {
+        while (sim_is_usable(stream->device) && sim_now_ns() < ns) {
             (void)pthread_cond_timedwait(&stream->work, &sim.lock, &until);
         }
         (void)pthread_mutex_unlock(&sim.lock);
     }
-    while (sim_now_ns() < start_ns && sim_is_usable(stream->device)) {
+    while (sim_now_ns() < ns && sim_is_usable(stream->device)) {
     }
 }
 
@@ -180,13 +180,18 @@ static void tell(const mt_backend_stream *stream, const sim_command *command, ui
 static void execute_launch(mt_backend_stream *stream, sim_command *command, uint64_t at)
 {
     if (MT_UNLIKELY(sim.latency_ns != 0)) {
-        wait_for_start(stream, command);
+        wait_until(stream, command->pushed_ns + sim.latency_ns,
+                   SPIN_NS); /* its way to the device */
     }
     bool told = command->correlation != 0;
-    uint64_t start_ns = told ? sim_now_ns() : 0;
+    bool is_timed = sim.kernel_ns != 0 && command->kind == SIM_KERNEL;
+    uint64_t start_ns = told || is_timed ? sim_now_ns() : 0;
     uint64_t end_ns = start_ns;
     if (MT_LIKELY(sim_is_usable(stream->device))) {
         do_work(stream, command, at);
+        if (MT_UNLIKELY(is_timed)) {
+            wait_until(stream, start_ns + sim.kernel_ns, KERNEL_SPIN_NS);
+        }
         end_ns = told ? sim_now_ns() : 0;
     } else if (command->outcome != NULL) {
         command->outcome->status = MT_EDEVICE;

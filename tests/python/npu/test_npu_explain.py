@@ -3,8 +3,7 @@
 
 What the programs wait for is simulated: sleeps, latencies of the device, and holds, which keep it busy until the
 next step is queued. They last many times as long as what the programs do besides, so the answers do not depend on
-how fast the machine is. Exact times: test_explain_faults.c and test_explain_imported.py, which also have
-small-kernels: how long a kernel of the simulated device takes is real.
+how fast the machine is. Exact times: test_explain_faults.c and test_explain_imported.py.
 """
 import threading
 import time
@@ -246,6 +245,33 @@ class Latencies(unittest.TestCase):
     def test_launch_bound(self):
         out = run_python(PROGRAM % "pass", MINDTORCH_NPU_SIM_LATENCY_NS="2000000", MINDTORCH_NPU_LAUNCH_BLOCKING="1")
         self.assertTrue(out.startswith("launch-bound\n"), out)
+
+
+    def test_small_kernels(self):
+        out = run_python(SMALL, MINDTORCH_NPU_SIM_KERNEL_NS="9000")
+        self.assertTrue(out.startswith("small-kernels\n"), out)
+
+
+# A hold keeps the device from starting before the host has queued all kernels of a step.
+SMALL = """
+import mindtorch_v2 as torch
+import mtprof
+from mindtorch_v2.profiler import profile, schedule
+sim = torch.npu._sim
+x = torch.ones(16, device="npu")
+with profile(schedule=schedule(wait=0, warmup=1, active=4, repeat=1)) as prof:
+    for number in range(5):
+        token = mtprof.begin("hold")
+        sim.hold(1000, token=token)
+        mtprof.end(token)
+        for _ in range(1000):
+            x.add_(1)
+        torch.npu.synchronize()
+        prof.step()
+found = prof.explain()
+print(found.findings[0].id if found.findings else "clean")
+print(found)
+"""
 
 
 class CleanPrograms(unittest.TestCase):

@@ -139,6 +139,26 @@ class Schedules(OptionsTest):
         self.assertTrue(self.load().health().ok, self.load().health())
         self.assertNotIn("Warning", said)
 
+    def test_steps_without_a_schedule(self):
+        self.write("script.py", TRAIN)
+        self.record("-o", "trace.mtt", "script.py")
+        # No events of their own, but every event knows its step; the program's start is none.
+        self.assertEqual({event["step"] for event in self.load().events() if event.name == "Optimizer.step#SGD.step"},
+                         set(range(20)))
+        self.assertIn(mtprof.explain(self.path("trace.mtt")).trace["steps"], (19, 20))
+        self.assertNotIn("ProfilerStep*", self.names())
+
+    def test_a_device_that_appears_later(self):
+        self.write("script.py", """
+            import mindtorch_v2 as torch
+            x = torch.ones(4, device="npu")
+            print(float((x + x).sum()))
+            """)
+        self.record("-o", "trace.mtt", "script.py", env={**os.environ, "MINDTORCH_NPU": "sim"})
+        kernels = [event for event in self.load().events() if event.activity_type == "kernel"]
+        self.assertGreaterEqual(len(kernels), 2)
+        self.assertEqual(self.load().health().unmatched, 0)
+
     def test_steps_under_every_call(self):
         self.write("script.py", TRAIN)
         self.record("--calls", "--wait", "2", "--active", "1", "--repeat", "1", "-o", "trace.mtt", "script.py")

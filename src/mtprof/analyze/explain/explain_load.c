@@ -278,6 +278,19 @@ static int add_if_wanted(mtprof_explain *e, int64_t start_ns, int64_t end_ns, in
     return is_wanted ? add_step(e, start_ns, end_ns, number) : MTPROF_OK;
 }
 
+/* What comes before the first call of step() is often the program's start as well, and then no
+ * step like the others. */
+static void leave_out_start(mtprof_explain *e)
+{
+    mtprof__step *steps = e->steps;
+    if (e->n_steps < 3 || e->options.step_given ||
+        steps[0].end_ns - steps[0].start_ns < 2 * (steps[1].end_ns - steps[1].start_ns)) {
+        return;
+    }
+    e->n_steps--;
+    memmove(&steps[0], &steps[1], e->n_steps * sizeof *steps);
+}
+
 /* A program that calls step() without a schedule has no events for steps, but its events know
  * theirs: a step lasts from its first event to that of the next one. */
 static int add_counted(mtprof_explain *e)
@@ -300,7 +313,11 @@ static int add_counted(mtprof_explain *e)
     /* what comes after the last call of step() is rarely a whole step */
     const mtprof__step *before = e->n_steps > 0 ? &e->steps[e->n_steps - 1] : NULL;
     bool is_whole = before == NULL || last_ns - start_ns > (before->end_ns - before->start_ns) / 2;
-    return is_whole ? add_if_wanted(e, start_ns, last_ns, now) : MTPROF_OK;
+    if (is_whole) {
+        MT_TRY(add_if_wanted(e, start_ns, last_ns, now));
+    }
+    leave_out_start(e);
+    return MTPROF_OK;
 }
 
 static bool are_counted(const mtprof_explain *e)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Explaining: memory. One pass over the allocations of the event stream finds how much is in use
- * at the end of each step, what is allocated in a step and never freed, and the peak; where one
- * block makes the peak, a second pass lists what is allocated then.
+ * at the end of each step, and the peak; where memory grows, or one block makes the peak, a second
+ * pass lists what is allocated then.
  *
  * Thresholds: memory grows where at least three steps, the first two left out, all end with more
  * than the one before (of ten or more, nine in ten), and the growth is at least GROWTH_LEAST bytes
@@ -41,6 +41,7 @@ typedef struct watch {
     size_t step;   /* whose end comes next */
     mtprof__addresses live;
     uint64_t ordinal;
+    uint64_t at_end;  /* the last allocation in the last step */
     uint64_t stop_at; /* second pass: after this allocation */
 } watch;
 
@@ -52,6 +53,7 @@ static void close_steps(watch *w, int64_t now_ns)
             w->ends[d * e->n_steps + w->step] = w->devices[d].now_bytes;
         }
         w->step++;
+        w->at_end = w->ordinal;
     }
 }
 
@@ -237,6 +239,21 @@ static int list_sites(watch *w, uint8_t device, uint64_t first, uint64_t last, m
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
+/* Who allocated what is kept at the end of the last step: after it the program may end, and free
+ * everything. What the last step allocated may be freed in the next one. */
+static int find_grown(watch *w)
+{
+    mtprof_explain *e = w->e;
+    watch again = {.e = e, .stop_at = w->at_end};
+    int status = read_allocations(&again);
+    if (status == MTPROF_OK) {
+        status = list_sites(&again, e->memory.grow_device, STEPS_LEFT_OUT - 1, e->n_steps - 2,
+                            e->memory.grown, &e->memory.n_grown);
+    }
+    mtprof__addresses_fini(&again.live);
+    return status;
+}
+
 static int find_growth(watch *w)
 {
     mtprof_explain *e = w->e;
@@ -255,10 +272,7 @@ static int find_growth(watch *w)
             e->memory.last_bytes = ends[e->n_steps - 1];
         }
     }
-    /* what the last step allocated may be freed in the next one */
-    return e->memory.grows ? list_sites(w, e->memory.grow_device, STEPS_LEFT_OUT - 1,
-                                        e->n_steps - 2, e->memory.grown, &e->memory.n_grown)
-                           : MTPROF_OK;
+    return e->memory.grows ? find_grown(w) : MTPROF_OK;
 }
 
 /* What is allocated at the peak of a device, and whether one block of it is freed later. */

@@ -90,6 +90,10 @@ TEST(negative_latency_is_refused)
 {
     check_refused("SIM_LATENCY_NS", "-1");
 }
+TEST(negative_kernel_time_is_refused)
+{
+    check_refused("SIM_KERNEL_NS", "-1");
+}
 TEST(blocking_is_zero_or_one)
 {
     check_refused("LAUNCH_BLOCKING", "yes");

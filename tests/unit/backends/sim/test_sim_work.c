@@ -385,6 +385,19 @@ TEST(latency_is_kept)
     CHECK(npu->clock(npu->context) - before >= 3000000);
 }
 
+TEST(kernels_take_their_time)
+{
+    set_npu("SIM_KERNEL_NS", "1000000");
+    open_npu();
+    float *a = npu_take(0, 4096);
+    uint64_t before = npu->clock(npu->context);
+    for (int i = 0; i < 3; i++) {
+        REQUIRE_OK(npu_fill(NULL, a, 1, 1.0F, 0));
+    }
+    CHECK_EQ_F64((double)npu_read(NULL, a), 1.0);
+    CHECK(npu->clock(npu->context) - before >= 3000000);
+}
+
 TEST(blocking_launches_wait)
 {
     set_npu("LAUNCH_BLOCKING", "1");
