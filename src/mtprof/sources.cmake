@@ -183,6 +183,7 @@ set(MTPROF_SOURCES
     src/mtprof/model/model.c
     src/mtprof/model/model_lookup.c
     src/mtprof/model/model_marks.c
+    src/mtprof/model/model_move.c
     src/mtprof/model/model_memory.c
     src/mtprof/model/prepare.c
     src/mtprof/model/slot/payload_store.c
@@ -195,6 +196,7 @@ set(MTPROF_SOURCES
     src/mtprof/ranks/collective_names.c
     src/mtprof/ranks/ranks.c
     src/mtprof/ranks/ranks_clock.c
+    src/mtprof/ranks/ranks_export.c
     src/mtprof/ranks/ranks_match.c
     src/mtprof/ranks/ranks_take.c
     src/mtprof/ranks/ranks_wait.c
