@@ -8,7 +8,7 @@
 
 #include "cli/command.h"
 
-#include <mtprof/ranks.h>
+#include <mtprof/jobs/ranks.h>
 
 /* The operands as ranks. NULL: the error was printed. */
 mtprof_ranks *cli_open_ranks(const cli_call *call, mtprof_ranks_facts *facts);

@@ -264,6 +264,7 @@ set(MTPROF_PUBLIC_HEADERS
     include/mtprof/format.h
     include/mtprof/health.h
     include/mtprof/input_list.h
+    include/mtprof/jobs/ranks.h
     include/mtprof/language.h
     include/mtprof/live.h
     include/mtprof/model.h
@@ -271,7 +272,6 @@ set(MTPROF_PUBLIC_HEADERS
     include/mtprof/op.h
     include/mtprof/output.h
     include/mtprof/profile.h
-    include/mtprof/ranks.h
     include/mtprof/reader.h
     include/mtprof/schedule.h
     include/mtprof/session.h

@@ -5,7 +5,7 @@
 #include "harness/mt_test.h"
 #include "support/traces/synthetic_ranks.h"
 
-#include <mtprof/ranks.h>
+#include <mtprof/jobs/ranks.h>
 
 #include <math.h>
 #include <stdio.h>
