@@ -16,13 +16,13 @@
 #include <mtprof/flight.h>
 #include <mtprof/health.h>
 #include <mtprof/input_list.h>
+#include <mtprof/jobs/ranks.h>
 #include <mtprof/language.h>
 #include <mtprof/live.h>
 #include <mtprof/model.h>
 #include <mtprof/op.h>
 #include <mtprof/output.h>
 #include <mtprof/profile.h>
-#include <mtprof/ranks.h>
 #include <mtprof/reader.h>
 #include <mtprof/schedule.h>
 #include <mtprof/session.h>

@@ -185,6 +185,7 @@ set(MTPROF_SOURCES
     src/mtprof/model/model.c
     src/mtprof/model/model_lookup.c
     src/mtprof/model/model_marks.c
+    src/mtprof/model/model_move.c
     src/mtprof/model/model_memory.c
     src/mtprof/model/prepare.c
     src/mtprof/model/slot/payload_store.c
@@ -197,6 +198,7 @@ set(MTPROF_SOURCES
     src/mtprof/ranks/collective_names.c
     src/mtprof/ranks/ranks.c
     src/mtprof/ranks/ranks_clock.c
+    src/mtprof/ranks/ranks_export.c
     src/mtprof/ranks/ranks_match.c
     src/mtprof/ranks/ranks_take.c
     src/mtprof/ranks/ranks_wait.c
@@ -266,6 +268,7 @@ set(MTPROF_PUBLIC_HEADERS
     include/mtprof/format.h
     include/mtprof/health.h
     include/mtprof/input_list.h
+    include/mtprof/jobs/ranks.h
     include/mtprof/language.h
     include/mtprof/live.h
     include/mtprof/model.h
@@ -273,7 +276,6 @@ set(MTPROF_PUBLIC_HEADERS
     include/mtprof/op.h
     include/mtprof/output.h
     include/mtprof/profile.h
-    include/mtprof/ranks.h
     include/mtprof/reader.h
     include/mtprof/schedule.h
     include/mtprof/session.h

@@ -419,6 +419,66 @@ mtprof_status mtprof_export_to(mtprof_model *model, enum mtprof_export_format fo
     return status;
 }
 
+/* ---- several models -------------------------------------------------------------------------- */
+
+typedef struct several {
+    mtprof__export_function *write;
+    uint32_t count;
+    mtprof__export_next *next;
+    void *context;
+} several;
+
+static int write_several(mtprof__export_job *job, const several *all)
+{
+    mtprof_export_report sums = {0};
+    for (uint32_t i = 0; i < all->count; i++) {
+        mtprof__export_merge *merge = job->merge;
+        merge->index = i;
+        merge->count = all->count;
+        merge->n_pids = 0;
+        MT_TRY(all->next(all->context, i, &job->model, merge));
+        job->info = (mtprof_model_info){.struct_size = sizeof job->info};
+        MT_TRY(mtprof_model_get_info(job->model, &job->info));
+        job->info.pid = (uint64_t)mtprof__export_pid(job, (int64_t)job->info.pid);
+        job->report = (mtprof_export_report){0};
+        MT_TRY(all->write(job));
+        MT_TRY(mtprof__export_damage(job));
+        sums.events += job->report.events;
+        sums.clamped += job->report.clamped;
+        sums.unordered += job->report.unordered;
+        sums.problems += job->report.problems;
+        sums.left_out += job->report.left_out;
+    }
+    job->report = sums;
+    return MTPROF_OK;
+}
+
+int mtprof__export_several(const char *path, enum mtprof_export_format format, uint32_t count,
+                           mtprof__export_next *next, void *context, mtprof__export_merge *merge,
+                           mtprof_export_report *report)
+{
+    struct mtprof__export_parts parts = {0};
+    const several all = {exporters[format].write, count, next, context};
+    mtprof__export_job job = {.path = path, .parts = &parts, .merge = merge};
+    MT_TRY(check_path(path));
+    job.writer = &parts.writer;
+    int status = open_part(&job);
+    if (status == MTPROF_OK) {
+        status = write_several(&job, &all);
+    }
+    if (status == MTPROF_OK) {
+        status = close_part(&job);
+    }
+    if (status == MTPROF_OK) {
+        status = commit_parts(&parts);
+    }
+    drop_parts(&parts);
+    if (status == MTPROF_OK) {
+        *report = job.report;
+    }
+    return status;
+}
+
 void mtprof_remove_unfinished(void)
 {
     mtb_files_remove_all();

@@ -35,6 +35,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum {
+    MTPROF__MERGE_PIDS = 1024, /* process numbers a rank: its processes, then its devices */
+    MTPROF__MERGE_PROCESSES = 512
+};
+
+/* One of several models that are written to one file (mtprof__export_several). */
+typedef struct mtprof__export_merge {
+    uint32_t index, count;
+    uint32_t number;  /* of the rank: its process numbers begin at (number + 1) * 1024 */
+    const char *name; /* of its process */
+    int64_t first_ns; /* earliest start of all, and what its clock is in real time: */
+    int64_t real_offset_ns;
+    uint32_t n_sequences; /* PERFETTO: those taken so far */
+    uint32_t n_pids;
+    int64_t pids[MTPROF__MERGE_PROCESSES]; /* in its trace, by their new place */
+} mtprof__export_merge;
+
 typedef struct mtprof__export_job {
     mtprof_model *model;
     mtprof_model_info info;
@@ -44,6 +61,8 @@ typedef struct mtprof__export_job {
     mtprof_export_report report; /* exporters set events and clamped; the rest is export.c's */
 
     mtprof_averages *averages; /* averages as a trace: instead of the model's events */
+
+    mtprof__export_merge *merge; /* NULL: one model, one file */
 
     /* export.c's own */
     uint32_t ticks;
@@ -104,6 +123,19 @@ void mtprof__export_write_damage(const mtprof__export_job *job);
 int mtprof__export_has_tasks(mtprof__export_job *job, bool *several);
 /* The name of a process; length 0: not known (process_name.c). */
 mtprof_text mtprof__export_process_name(const mtprof__export_job *job, int64_t pid);
+
+/* The number of a process in the file: its own, unless several models are in it. */
+int64_t mtprof__export_pid(const mtprof__export_job *job, int64_t pid);
+
+/* Model `index` of several, made when it is its turn and owned by the caller of next() until the
+ * next call; merge->number and merge->name are set by it. Fails as it likes. */
+typedef int mtprof__export_next(void *context, uint32_t index, mtprof_model **model,
+                                mtprof__export_merge *merge);
+/* Several models in one file; CHROME or PERFETTO. first_ns and real_offset_ns of *merge are given.
+ * *report gets the sums. Fails as mtprof_export() and next(). */
+int mtprof__export_several(const char *path, enum mtprof_export_format format, uint32_t count,
+                           mtprof__export_next *next, void *context, mtprof__export_merge *merge,
+                           mtprof_export_report *report);
 
 /* Averages as a Chrome trace (export_averages.c). */
 mtprof__export_function mtprof__export_averages;

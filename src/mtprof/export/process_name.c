@@ -5,6 +5,8 @@
 #include "mtprof/export/export_impl.h"
 #include "mtprof/model/model_impl.h"
 
+#include <string.h>
+
 /* Tracks of threads appear while events are read, but the trace defines all of them. */
 static mtprof_text main_thread_name(const mtprof_reader *reader, int64_t pid)
 {
@@ -19,10 +21,30 @@ static mtprof_text main_thread_name(const mtprof_reader *reader, int64_t pid)
     return (mtprof_text){"", 0};
 }
 
+int64_t mtprof__export_pid(const mtprof__export_job *job, int64_t pid)
+{
+    mtprof__export_merge *merge = job->merge;
+    if (merge == NULL) {
+        return pid;
+    }
+    uint32_t i = 0;
+    while (i < merge->n_pids && merge->pids[i] != pid) {
+        i++;
+    }
+    if (i == merge->n_pids && i < MTPROF__MERGE_PROCESSES - 1) { /* all beyond share the last */
+        merge->pids[merge->n_pids++] = pid;
+    }
+    return ((int64_t)merge->number + 1) * MTPROF__MERGE_PIDS + i;
+}
+
 mtprof_text mtprof__export_process_name(const mtprof__export_job *job, int64_t pid)
 {
     mtprof_text name = {"", 0};
     mtprof_track track;
+    if (job->merge != NULL) {
+        bool own = pid == (int64_t)job->info.pid;
+        return own ? (mtprof_text){job->merge->name, strlen(job->merge->name)} : name;
+    }
     if (job->model->reader != NULL && pid == (int64_t)job->info.pid) {
         name = job->model->process_name;
         return name.length > 0 ? name : main_thread_name(job->model->reader, pid);

@@ -4,7 +4,7 @@
  */
 #include "base/compiler.h"
 
-#include <mtprof/ranks.h>
+#include <mtprof/jobs/ranks.h>
 
 #include <assert.h>
 #include <string.h>

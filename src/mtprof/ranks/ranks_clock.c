@@ -270,7 +270,7 @@ static int compare_matched_time(const void *a, const void *b)
     return (x->arrival > y->arrival) - (x->arrival < y->arrival);
 }
 
-/* The points of a fit are in order of time: by the end on the first rank that has the collective. */
+/* The points of a fit are in order of time: by the end on the first rank that has one. */
 static void sort_matched(mtprof_ranks *r)
 {
     for (size_t i = 0; i < r->n_matched; i++) {

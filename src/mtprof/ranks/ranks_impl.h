@@ -18,7 +18,7 @@
 #include "base/arena.h"
 #include "base/idmap.h"
 
-#include <mtprof/ranks.h>
+#include <mtprof/jobs/ranks.h>
 
 enum {
     MTPROF__RANK_UNKNOWN = UINT32_MAX,

@@ -14,11 +14,13 @@ static int compare_arrivals(const void *a, const void *b)
     return (x->arrival > y->arrival) - (x->arrival < y->arrival);
 }
 
-/* Shares of waiting below a third and above two thirds are classes; what the clocks' uncertainty
- * could move to the other side of a limit is in none. */
+/* The clocks' lines are as sure as the scatter of the ends over the root of their number. Shares of
+ * waiting below a third and above two thirds are classes; what that uncertainty could move to the
+ * other side of a limit is in none. */
 static uint32_t classify(const mtprof_ranks *r, const mtprof__matched *m)
 {
-    double unsure = 2 * r->facts.residual_ns + 1000, all = m->wait + m->transfer;
+    double fits = sqrt((double)(r->facts.shared > 0 ? r->facts.shared : 1));
+    double unsure = 2 * r->facts.residual_ns / fits + 1000, all = m->wait + m->transfer;
     bool whole = m->n_ranks == r->n && r->n_missing == 0;
     if (r->facts.method != MTPROF_CLOCK_COLLECTIVES || !whole || all <= 2 * unsure) {
         return MTPROF_WAIT_INCONCLUSIVE;

@@ -11,6 +11,7 @@
 
 #include <mtprof/format.h>
 
+#include <math.h>
 #include <stdlib.h>
 
 typedef unsigned __int128 u128;
@@ -50,6 +51,30 @@ static int64_t step_i64(uint64_t base, uint64_t from, uint64_t to, u128 factor, 
     __int128 difference = (__int128)(magnitude > most ? most : magnitude);
     __int128 result = (__int128)base + (back ? -difference : difference);
     return bound(result);
+}
+
+/* ---- another clock --------------------------------------------------------------------------- */
+
+int64_t mtprof__clock_move_ns(const mtprof__clock_move *move, int64_t ns)
+{
+    __int128 since = (__int128)ns - move->from_ns;
+    double more = move->drift * (double)since;
+    more = more > 4e18 ? 4e18 : more < -4e18 ? -4e18 : more;
+    return bound(move->to_ns + since + (__int128)llround(more));
+}
+
+void mtprof__clock_map_move(mtprof__clock_map *map, const mtprof__clock_move *move)
+{
+    for (size_t i = 0; i < map->n; i++) {
+        mtprof__clock_point *anchor = &map->anchors[i];
+        int64_t mono =
+            anchor->mono_ns > (uint64_t)MTB_TIME_MOST ? MTB_TIME_MOST : (int64_t)anchor->mono_ns;
+        int64_t moved = mtprof__clock_move_ns(move, mono);
+        anchor->mono_ns = moved > 0 ? (uint64_t)moved : 0;
+        anchor->real_ns = anchor->mono_ns + (uint64_t)move->real_offset_ns;
+    }
+    double period = (double)map->tick_period * move->drift;
+    map->tick_period += (uint64_t)(int64_t)llround(period);
 }
 
 /* ---- ticks to nanoseconds -------------------------------------------------------------------- */

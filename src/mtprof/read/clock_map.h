@@ -31,6 +31,18 @@ int64_t mtprof__clock_map_ns(const mtprof__clock_map *map, uint64_t ticks);
 int64_t mtprof__clock_map_real_offset(const mtprof__clock_map *map);
 void mtprof__clock_map_fini(mtprof__clock_map *map);
 
+/* To another clock: to_ns + (1 + drift) * (ns - from_ns). */
+typedef struct mtprof__clock_move {
+    int64_t from_ns, to_ns;
+    double drift;
+    int64_t real_offset_ns; /* of the other clock */
+} mtprof__clock_move;
+
+/* The time on the other clock, within MTB_TIME_MOST of 0. */
+int64_t mtprof__clock_move_ns(const mtprof__clock_move *move, int64_t ns);
+/* Ticks become times on the other clock; for a map that is finished and that nobody reads yet. */
+void mtprof__clock_map_move(mtprof__clock_map *map, const mtprof__clock_move *move);
+
 typedef struct mtprof__clock_pair {
     uint64_t time, ticks;
 } mtprof__clock_pair;

@@ -6,7 +6,9 @@
 #include "mtprof/format/texts.h"
 
 enum {
-    OTHER_TYPES_FROM = 1000
+    OTHER_TYPES_FROM = 1000,
+    OTHER_TYPES_MERGED = 256, /* so that a rank has room for both */
+    MERGED_FLOWS = 40         /* bits of a flow id; above them the place of its rank */
 };
 
 /* A device's process number is its index; devices of another type than the first have numbers of
@@ -15,13 +17,19 @@ int64_t mtprof__chrome_device_pid(mtprof__chrome *chrome, uint32_t number)
 {
     uint32_t place = number < MT_COUNT(chrome->device_pids) ? number : 0;
     if (!chrome->device_known[place]) {
+        int64_t others = chrome->job->merge != NULL ? OTHER_TYPES_MERGED : OTHER_TYPES_FROM;
         mtprof_device first = {0};
         mtprof_device device = {0};
         (void)mtprof_model_device(chrome->model, 1, &first);
         (void)mtprof_model_device(chrome->model, number, &device);
         bool plain = device.index >= 0 && mtprof__text_same(first.type, device.type);
         chrome->device_pids[place] =
-            plain ? device.index : OTHER_TYPES_FROM + (int64_t)chrome->n_other_devices++;
+            plain ? device.index : others + (int64_t)chrome->n_other_devices++;
+        if (chrome->job->merge != NULL) {
+            chrome->device_pids[place] +=
+                ((int64_t)chrome->job->merge->number + 1) * MTPROF__MERGE_PIDS +
+                MTPROF__MERGE_PROCESSES;
+        }
         chrome->device_known[place] = true;
     }
     return chrome->device_pids[place];
@@ -36,7 +44,8 @@ void mtprof__chrome_flow(mtprof__chrome *chrome, char phase, const char *name, u
     at = MTPROF__PUT(at, "{\"ph\":\"");
     *at++ = phase;
     at = MTPROF__PUT(at, "\",\"id\":");
-    at = mtb_put_u64(at, id);
+    const mtprof__export_merge *merge = chrome->job->merge;
+    at = mtb_put_u64(at, merge != NULL ? id + ((uint64_t)merge->index << MERGED_FLOWS) : id);
     at = MTPROF__PUT(at, ",");
     at = mtprof__put_piece(at, &track->place);
     at = mtprof__chrome_put_ns(chrome, at, mtprof__chrome_since_base(chrome, trace_ns));

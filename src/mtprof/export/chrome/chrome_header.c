@@ -139,10 +139,18 @@ static void write_health(mtprof__chrome *chrome)
 void mtprof__chrome_header(mtprof__chrome *chrome)
 {
     mtb_writer *writer = chrome->writer;
+    const mtprof__export_merge *merge = chrome->job->merge;
+    if (merge != NULL && merge->index > 0) {
+        return;
+    }
     mtb_write_literal(writer, "{\n  \"schemaVersion\": 1,\n");
-    write_metadata(chrome);
-    write_flags(chrome);
-    write_health(chrome);
+    if (merge != NULL) { /* metadata, flags and health are a rank's */
+        mtb_write_format(writer, "  \"mtprof_merged_ranks\": %u,\n", merge->count);
+    } else {
+        write_metadata(chrome);
+        write_flags(chrome);
+        write_health(chrome);
+    }
     if (chrome->job->parts != NULL && chrome->job->options.split_bytes != 0) {
         /* flows may go on in another one */
         mtb_write_format(writer, "  \"mtprof_part\": %u,\n", chrome->job->part);
@@ -312,6 +320,17 @@ void mtprof__chrome_trailer(mtprof__chrome *chrome)
     int64_t start = mtprof__chrome_since_base(chrome, job->info.start_ns);
     int64_t end = mtprof__chrome_since_base(chrome, job->info.end_ns);
     write_processes(chrome);
+    if (job->merge != NULL) {
+        if (job->merge->index + 1 == job->merge->count) {
+            mtb_write_literal(writer, "{\"name\":\"Record Window End\",\"ph\":\"i\",\"s\":\"g\","
+                                      "\"pid\":\"\",\"tid\":\"\",\"ts\":");
+            mtprof__chrome_write_ns(chrome, end > start ? end : start);
+            mtb_write_literal(writer, "}\n  ],\n  \"traceName\": ");
+            mtb_write_json(writer, job->path, strlen(job->path));
+            mtb_write_literal(writer, "\n}\n");
+        }
+        return;
+    }
     if (chrome->mindtorch) {
         write_user_metadata(chrome);
     }

@@ -219,6 +219,9 @@ void mtprof__chrome_async_span(mtprof__chrome *chrome, const mtprof__event *even
         id = mtb_mix(mtb_hash_bytes(task->bytes, task->length), event->track) >> 12;
         told.tied = 1; /* its parent may be another task's: written explicitly */
     }
+    if (chrome->job->merge != NULL) { /* ids are those of the file */
+        id = mtb_mix(id, chrome->job->merge->index + 1u) >> 12;
+    }
     mtprof__chrome_track *track = mtprof__chrome_track_of(chrome, event->track);
     int64_t start = mtprof__chrome_since_base(chrome, event->shown_start_ns);
     int64_t end = mtprof__chrome_since_base(chrome, event->shown_end_ns);
@@ -279,7 +282,9 @@ void mtprof__chrome_overhead(mtprof__chrome *chrome, const mtprof__event *event)
     end = end < start ? start : end;
     chrome->overhead_end_ns = end;
     mtprof__chrome_write_head(writer, chrome, "X", event);
-    mtb_write_literal(writer, "\"pid\":-1,\"tid\":0,\"ts\":");
+    const mtprof__export_merge *merge = chrome->job->merge;
+    mtb_write_format(writer, "\"pid\":%lld,\"tid\":0,\"ts\":",
+                     merge != NULL ? ((long long)merge->number + 2) * MTPROF__MERGE_PIDS - 1 : -1);
     mtprof__chrome_write_ns(chrome, start);
     mtb_write_member_thousandths(writer, "dur", end - start);
     mtb_write_literal(writer, "},\n");

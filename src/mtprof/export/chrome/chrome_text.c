@@ -139,7 +139,8 @@ static void look_up_track(mtprof__chrome *chrome, mtprof__chrome_track *track, u
     if (mtprof_model_track(chrome->model, number, &info)) {
         track->is_thread = info.device == 0;
         track->number = info.number;
-        track->pid = track->is_thread ? info.pid : mtprof__chrome_device_pid(chrome, info.device);
+        track->pid = track->is_thread ? mtprof__export_pid(chrome->job, info.pid)
+                                      : mtprof__chrome_device_pid(chrome, info.device);
         track->tid = info.tid >= 0           ? info.tid
                      : info.tid == INT64_MIN ? INT64_MAX /* it has no counterpart */
                                              : -info.tid;

@@ -20,8 +20,10 @@
 static void set_base(mtprof__chrome *chrome)
 {
     const mtprof_model_info *info = &chrome->job->info;
+    const mtprof__export_merge *merge = chrome->job->merge;
     int64_t start = 0;
-    if (__builtin_add_overflow(info->start_ns, info->real_offset_ns, &start) || start < 0) {
+    int64_t first = merge != NULL ? merge->first_ns : info->start_ns;
+    if (__builtin_add_overflow(first, info->real_offset_ns, &start) || start < 0) {
         start = 0;
     }
     chrome->base_ns = start / NS_PER_S / QUARTER_S * QUARTER_S * NS_PER_S;

@@ -647,14 +647,18 @@ static int write_file(mtprof__perfetto *x, mtprof__events **events)
 
 int mtprof__export_perfetto(mtprof__export_job *job)
 {
+    int64_t first_ns = job->merge != NULL ? job->merge->first_ns : job->info.start_ns;
     mtprof__perfetto x = {
         .job = job,
         .forwards = {.entry_bytes = sizeof(mtprof__waiting), .limit = MTPROF__FORWARDS_MOST},
         .writer = job->writer,
-        .shift_ns = job->info.start_ns < 0 ? 0 - (uint64_t)job->info.start_ns : 0,
+        .shift_ns = first_ns < 0 ? 0 - (uint64_t)first_ns : 0,
         .uuid_seed = mtb_mix(job->info.uuid[0] ^ job->info.pid, job->info.uuid[1])};
     mtprof__events *events = NULL;
     int status = write_file(&x, &events);
+    if (job->merge != NULL) {
+        job->merge->n_sequences = x.n_sequences;
+    }
     mtprof__events_close(events);
     (void)mtb_writer_finish(&x.text_writer);
     job->report.left_out += x.forwards.left_out;

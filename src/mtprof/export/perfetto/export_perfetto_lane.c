@@ -414,6 +414,7 @@ static int place_lane(mtprof__perfetto *x, uint32_t number, mtprof_track *track,
         *track = (mtprof_track){.name = {"", 0}};
         n = snprintf(place->label, sizeof place->label, "track %u", number);
     } else if (track->device == 0) {
+        track->pid = mtprof__export_pid(x->job, track->pid);
         MT_TRY(tell_process(x, track->pid, track->process_name, &place->parent));
         n = snprintf(place->label, sizeof place->label, "thread %lld", (long long)track->tid);
         place->thread = track;
@@ -575,6 +576,14 @@ int mtprof__perfetto_preface(mtprof__perfetto *x)
     const mtprof_model_info *info = &x->job->info;
     uint64_t now = mtprof__perfetto_time(x->shift_ns, info->start_ns);
     uint64_t real = (uint64_t)info->start_ns + (uint64_t)info->real_offset_ns;
+    mtprof__export_merge *merge = x->job->merge;
+    bool first = merge == NULL || merge->index == 0;
+    lane_place place = {.name = "", .pid = (int64_t)info->pid};
+    uint64_t process = mtprof__perfetto_uuid(x, MTPROF__UUID_PROCESS, info->pid);
+    if (!first) { /* the file has begun */
+        x->n_sequences = merge->n_sequences;
+        return new_lane(x, process, &place, &x->process);
+    }
     mtprof__pb_clear(&x->pb);
     size_t packet = mtprof__pb_begin(&x->pb, PF_TRACE_PACKET);
     mtprof__pb_u64(&x->pb, PF_PACKET_SEQUENCE_ID, 1);
@@ -586,10 +595,8 @@ int mtprof__perfetto_preface(mtprof__perfetto *x)
     mtprof__pb_end(&x->pb, snapshot);
     MT_TRY(mtprof__packet_end(x, packet));
     x->n_sequences = 1;
-    lane_place place = {.name = "", .pid = (int64_t)info->pid};
-    uint64_t process = mtprof__perfetto_uuid(x, MTPROF__UUID_PROCESS, info->pid);
     MT_TRY(new_lane(x, process, &place, &x->process));
-    if ((info->uuid[0] | info->uuid[1]) == 0) {
+    if ((info->uuid[0] | info->uuid[1]) == 0 || merge != NULL) { /* the id is of one trace */
         return 0;
     }
     mtprof__pb_clear(&x->pb);

@@ -5,7 +5,7 @@
 #include "harness/mt_test.h"
 #include "support/traces/synthetic_ranks.h"
 
-#include <mtprof/ranks.h>
+#include <mtprof/jobs/ranks.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -154,6 +154,10 @@ TEST(without_anchors_and_collectives_clocks_are_refused)
     CHECK(strstr(facts.refusal, "cannot be put together") != NULL);
     CHECK(isnan(facts.bound_ns));
     CHECK(mtprof_ranks_find_stragglers(r) == MTPROF_ESTATE);
+    char path[600];
+    (void)snprintf(path, sizeof path, "%s/merged.json", f.folder);
+    CHECK(mtprof_ranks_export(r, path, NULL) == MTPROF_ESTATE);
+    CHECK(access(path, F_OK) != 0);
     done(&f, r);
 }
 
@@ -320,6 +324,93 @@ TEST(other_jobs_damage_and_missing_ranks_are_named)
     CHECK(r == NULL);
     done(&other, NULL);
     done(&f, NULL);
+}
+
+/* ---- one file -------------------------------------------------------------------------------- */
+
+/* The ends of the all-reduces of each rank in a merged file, in order of time. */
+static void check_merged(const char *path, const files *f, double most_apart)
+{
+    mtprof_model *model = NULL;
+    mtprof_column start, end, name, track;
+    REQUIRE(mtprof_model_open(path, NULL, &model) == MTPROF_OK);
+    REQUIRE(mtprof_model_get_column(model, MTPROF_COLUMN_START_NS, &start) == MTPROF_OK);
+    REQUIRE(mtprof_model_get_column(model, MTPROF_COLUMN_END_NS, &end) == MTPROF_OK);
+    REQUIRE(mtprof_model_get_column(model, MTPROF_COLUMN_NAME, &name) == MTPROF_OK);
+    REQUIRE(mtprof_model_get_column(model, MTPROF_COLUMN_TRACK, &track) == MTPROF_OK);
+    size_t calls = (size_t)f->job.options.steps * f->job.options.buckets;
+    int64_t *ends = calloc(calls * f->n, sizeof *ends);
+    size_t seen[RANKS_MOST] = {0};
+    REQUIRE(ends != NULL);
+    for (uint64_t i = 0; i < start.count; i++) {
+        mtprof_text text = mtprof_model_name(model, ((const uint32_t *)name.data)[i]);
+        mtprof_track on;
+        if (text.length != 15 || memcmp(text.bytes, "gloo:all_reduce", 15) != 0) {
+            continue;
+        }
+        REQUIRE(mtprof_model_track(model, ((const uint32_t *)track.data)[i], &on));
+        char wanted[64];
+        int64_t rank = on.pid / 1024 - 1;
+        REQUIRE(rank >= 0 && rank < (int64_t)f->n && seen[rank] < calls);
+        (void)snprintf(wanted, sizeof wanted, "rank %d (process %d)", (int)rank,
+                       1000 + 10 * (int)rank);
+        CHECK(on.process_name.length == strlen(wanted) &&
+              memcmp(on.process_name.bytes, wanted, strlen(wanted)) == 0);
+        ends[(size_t)rank * calls + seen[rank]++] = ((const int64_t *)end.data)[i];
+    }
+    for (size_t k = 0; k < calls; k++) {
+        for (size_t i = 1; i < f->n; i++) {
+            CHECK(fabs((double)(ends[i * calls + k] - ends[k])) < most_apart);
+        }
+    }
+    for (size_t i = 0; i < f->n; i++) {
+        CHECK_EQ_U64(seen[i], calls);
+    }
+    free(ends);
+    mtprof_model_free(model);
+}
+
+TEST(merged_ranks_are_on_one_clock)
+{
+    static const char *const endings[] = {"json", "json.gz"};
+    files f;
+    char path[600], again[2][640];
+    const char *list[2] = {again[0], again[1]};
+    write_job(&f, &(sr_options){.seed = 11, .ranks = 5, .drift_ppm = 50, .offset_s = 10});
+    mtprof_ranks *r = open_job(&f);
+    for (size_t i = 0; i < 2; i++) {
+        mtprof_merge_report report = {.struct_size = sizeof report};
+        (void)snprintf(path, sizeof path, "%s/merged.%s", f.folder, endings[i]);
+        REQUIRE(mtprof_ranks_export(r, path, &report) == MTPROF_OK);
+        CHECK_EQ_U64(report.ranks, 5);
+        CHECK_EQ_U64(report.events, 5 * 1980);
+        check_merged(path, &f, 80000); /* the delays of leaving, a nanosecond of rounding */
+    }
+    (void)snprintf(path, sizeof path, "%s/merged.pftrace", f.folder);
+    CHECK(mtprof_ranks_export(r, path, NULL) == MTPROF_OK);
+    CHECK(mtprof_ranks_export(r, "merged.folded", NULL) == MTPROF_EINVAL);
+    CHECK(mtprof_ranks_export(r, "/no/such/folder/merged.json", NULL) == MTPROF_EIO);
+    /* Chrome traces of the ranks are ranks as well. */
+    for (uint32_t i = 0; i < 2; i++) {
+        mtprof_model *model = NULL;
+        (void)snprintf(again[i], sizeof again[i], "%s/rank%u.json", f.folder, i);
+        REQUIRE(mtprof_model_open(f.paths[i], NULL, &model) == MTPROF_OK);
+        REQUIRE(mtprof_export(model, MTPROF_EXPORT_CHROME, again[i], NULL) == MTPROF_OK);
+        mtprof_model_free(model);
+    }
+    mtprof_ranks *foreign = NULL;
+    REQUIRE(mtprof_ranks_open(list, 2, NULL, &foreign) == MTPROF_OK);
+    CHECK_EQ_U64(facts_of(foreign).shared, 40);
+    CHECK_EQ_U64(facts_of(foreign).method, MTPROF_CLOCK_COLLECTIVES);
+    /* 20 us over a trace of 100 ms: the middle of two ranks is not that of five */
+    CHECK(fabs(rank_of(foreign, 1).drift - rank_of(r, 1).drift) < 2e-4);
+    (void)snprintf(path, sizeof path, "%s/foreign.json", f.folder);
+    REQUIRE(mtprof_ranks_export(foreign, path, NULL) == MTPROF_OK);
+    f.n = 2;
+    check_merged(path, &f, 80000);
+    mtprof_ranks_free(foreign);
+    f.n = 5;
+    done(&f, r);
 }
 
 /* ---- stragglers ------------------------------------------------------------------------------ */

@@ -17,8 +17,8 @@
  *
  * Threads: any number may read; finding stragglers, exporting and freeing are the owner's.
  */
-#ifndef MTPROF_RANKS_H
-#define MTPROF_RANKS_H
+#ifndef MTPROF_JOBS_RANKS_H
+#define MTPROF_JOBS_RANKS_H
 
 #include <mtprof/api.h>
 #include <mtprof/export.h>
@@ -44,8 +44,8 @@ enum mtprof_collective_layer {
 /** "call", "library", "device"; "none" for others. Constant text. */
 MTPROF_API const char *mtprof_layer_name(uint32_t layer);
 
-/** What an event is by its name and kind: enum mtprof_collective_layer. *synchronises (may be NULL):
- * no rank leaves it before all have come, as with an all-reduce and unlike a broadcast. */
+/** What an event is by its name and kind: enum mtprof_collective_layer. *synchronises (may be
+ * NULL): no rank leaves it before all have come, as with an all-reduce and unlike a broadcast. */
 MTPROF_API uint32_t mtprof_collective_layer_of(mtprof_text name, uint32_t event_kind,
                                                bool *synchronises);
 
@@ -219,4 +219,4 @@ MTPROF_API mtprof_status mtprof_ranks_export(mtprof_ranks *ranks, const char *pa
 
 MTPROF_END_DECLS
 
-#endif /* MTPROF_RANKS_H */
+#endif /* MTPROF_JOBS_RANKS_H */
