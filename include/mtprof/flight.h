@@ -211,7 +211,7 @@ MTPROF_API mtprof_flight *mtprof_flight_current(void);
 /** Gives up a reference; the last one stops the recording and frees the handle. NULL is allowed. */
 MTPROF_API void mtprof_flight_release(mtprof_flight *flight);
 
-/* ---- step summaries --------------------------------------------------------------------------- */
+/* ---- step summaries -------------------------------------------------------------------------- */
 
 /* What the flight recorder keeps of every step for the whole life of a job, in NAME.steps
  * (docs/flight.md has the bytes):
