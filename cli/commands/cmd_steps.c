@@ -561,7 +561,7 @@ static int run(const cli_call *call)
 
 const cli_command cli_cmd_steps = {
     .name = "steps",
-    .summary = "what every step of a job was, from its flight recorder",
+    .summary = "What every step of a job was, from its flight recorder",
     .operands = "FILE|FOLDER",
     .details = "FILE is NAME.steps of a flight recorder; of a FOLDER all of them are shown. The "
                "job may run meanwhile, or have been killed.\n\n"

@@ -15,7 +15,7 @@ import weakref
 
 from mtprof import _mtprof
 from mtprof._warnings import warn
-from mtprof.config import check_callable, parse_bytes, parse_share
+from mtprof.config import check_callable, parse_bytes, parse_rate, parse_share
 from mtprof.flight import hooks, thread_stacks
 
 __all__ = ["flight_recorder", "read_steps"]
@@ -104,7 +104,7 @@ class flight_recorder(_mtprof.Flight):
     bytes …), on the thread that made it. in_memory: the ring is no file, and nothing of it survives a kill -9.
     steps: a summary of every step in NAME.steps (read_steps()), which is kept below steps_bytes.
     metadata: a dict of texts for every dump. overhead: the most that recording may take of the processor time ("1%"),
-    as in profile().
+    as in profile(). process_counters: True or a number a second, as in profile().
 
     What makes it dump by itself (docs/flight.md); all of it keeps within the budget. on_signal: a signal (a number or
     its name). slow_step: a step that takes so many times the median (True: 3). hang: a step, or before the first one
@@ -119,7 +119,8 @@ class flight_recorder(_mtprof.Flight):
     def __init__(self, folder, *, keep="60s", name=None, record_shapes=False, profile_memory=False, with_flops=False,
                  with_modules=False, buffer_bytes=None, dumps=16, dumps_bytes="4G", distance="10s", on_dump=None,
                  in_memory=False, metadata=None, on_signal=None, slow_step=None, hang=None, on_exception=False,
-                 on_oom=False, on_exit=False, on_trigger=None, overhead=None, steps=True, steps_bytes="4G"):
+                 on_oom=False, on_exit=False, on_trigger=None, overhead=None, steps=True, steps_bytes="4G",
+                 process_counters=None):
         check_callable("on_dump", on_dump, "a function of one dict")
         check_callable("on_trigger", on_trigger, "a function of a kind and a reason")
         wants = _mtprof.WANT_DEFAULT
@@ -129,7 +130,8 @@ class flight_recorder(_mtprof.Flight):
             wants |= bits if on else 0
         self._options = dict(
             folder=folder, name=name, flags=(_IN_MEMORY if in_memory else 0) | (0 if steps else _NO_STEPS),
-            wants=wants, steps_bytes_max=parse_bytes("steps_bytes", steps_bytes),
+            wants=wants, counters_hz=parse_rate("process_counters", process_counters),
+            steps_bytes_max=parse_bytes("steps_bytes", steps_bytes),
             buffer_bytes=0 if buffer_bytes is None else parse_bytes("buffer_bytes", buffer_bytes), dumps_max=int(dumps),
             dumps_bytes_max=parse_bytes("dumps_bytes", dumps_bytes),
             overhead_ppm=parse_share("overhead", overhead),
