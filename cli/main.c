@@ -51,10 +51,10 @@ static const cli_option trace_options[] = {
 };
 
 static const cli_command *const commands[] = {
-    &cli_cmd_explain, &cli_cmd_report,  &cli_cmd_info,   &cli_cmd_export, &cli_cmd_diff,
-    &cli_cmd_memory,  &cli_cmd_stacks,  &cli_cmd_top,    &cli_cmd_merge,  &cli_cmd_stragglers,
-    &cli_cmd_check,   &cli_cmd_recover, &cli_cmd_ps,     &cli_cmd_status, &cli_cmd_start,
-    &cli_cmd_stop,    &cli_cmd_dump,    &cli_cmd_attach,
+    &cli_cmd_explain,    &cli_cmd_report, &cli_cmd_info,    &cli_cmd_export, &cli_cmd_diff,
+    &cli_cmd_memory,     &cli_cmd_stacks, &cli_cmd_top,     &cli_cmd_steps,  &cli_cmd_merge,
+    &cli_cmd_stragglers, &cli_cmd_check,  &cli_cmd_recover, &cli_cmd_ps,     &cli_cmd_status,
+    &cli_cmd_start,      &cli_cmd_stop,   &cli_cmd_dump,    &cli_cmd_attach,
 };
 
 const cli_command *cli_command_at(size_t index)

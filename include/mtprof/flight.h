@@ -134,6 +134,8 @@ typedef struct mtprof_flight_config {
     bool (*write_stacks)(void *user, int fd, uint64_t wait_ns);
     uint64_t steps_bytes_max; /**< NAME.steps and NAME.steps.old together stay below this: the older
                                    half goes; 0: 4 GiB */
+    uint32_t counters_hz;     /**< counters of the process, see mtprof_config; 0: none */
+    uint32_t reserved;
 } mtprof_flight_config;
 
 /** Set struct_size; no byte past it is written. */
@@ -211,7 +213,7 @@ MTPROF_API mtprof_flight *mtprof_flight_current(void);
 /** Gives up a reference; the last one stops the recording and frees the handle. NULL is allowed. */
 MTPROF_API void mtprof_flight_release(mtprof_flight *flight);
 
-/* ---- step summaries --------------------------------------------------------------------------- */
+/* ---- step summaries -------------------------------------------------------------------------- */
 
 /* What the flight recorder keeps of every step for the whole life of a job, in NAME.steps
  * (docs/flight.md has the bytes):

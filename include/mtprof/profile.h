@@ -106,6 +106,8 @@ typedef struct mtprof_profile_config {
     uint64_t device_wait_ns; /**< see mtprof_config */
     uint32_t path_shared;    /**< see mtprof_config */
     uint32_t overhead_ppm;   /**< see mtprof_config */
+    uint32_t counters_hz;    /**< see mtprof_config */
+    uint32_t reserved;
 } mtprof_profile_config;
 
 /**

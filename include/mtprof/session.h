@@ -84,7 +84,11 @@ typedef struct mtprof_config {
      * left out, by name (docs/format.md, LIMIT and UNRECORDED; health.h). A process that computes
      * for less than a tenth of the time counts as if it did so for a tenth. At most 1000000. */
     uint32_t overhead_ppm;
-    uint32_t reserved;
+    /** Counters of the process so many times a second, at most 1000; 0: none. CPU cores in use,
+     * resident bytes, context switches, page faults and, where the kernel allows it, instructions,
+     * cycles, cache and branch misses of the processor (docs/guide-c.md). They need
+     * MTPROF_WANT_MARKS and a thread. */
+    uint32_t counters_hz;
 } mtprof_config;
 
 /**

@@ -30,6 +30,15 @@ def parse_bytes(name, value):
     return size
 
 
+def parse_rate(name, value):
+    """How often a second: True is 10, None and False 0, or a whole number up to 1000."""
+    if value is None or isinstance(value, bool):
+        return 10 if value else 0
+    if not isinstance(value, int) or not 0 <= value <= 1000:
+        raise ValueError(f"{name} must be True, False or a whole number a second up to 1000, not {value!r}")
+    return value
+
+
 def parse_share(name, value):
     """Millionths of a part: of a text such as "1%" or "0.5 %", or of a number (0.01). None and 0: 0, no limit."""
     if value is None:

@@ -17,7 +17,7 @@ from mtprof._mtprof import (
     RESULTS_RECORDING as _RECORDING, TRACER_CALLS as _CALLS, TRACER_COLLECTIONS as _COLLECTIONS)
 from mtprof._warnings import warn
 from mtprof.backend import _Backend
-from mtprof.config import (check_callable, check_timeout, KinetoStepTracker, parse_bytes, parse_share,
+from mtprof.config import (check_callable, check_timeout, KinetoStepTracker, parse_bytes, parse_rate, parse_share,
                            _ExperimentalConfig)
 from mtprof.enums import ProfilerAction, ProfilerActivity
 from mtprof.observers import ExecutionTraceObserver, _RecordsTensors
@@ -84,14 +84,15 @@ class _KinetoProfile(_mtprof.Profile):
     NAME.PID.mtt), `buffer_bytes` (of memory for events: a number, or a text such as "64M" or
     "1GiB"), `policy` (what happens when it is full: "spill" goes on in a file, "ring" lets the
     oldest go, "stop" keeps the oldest) and `overhead` (the most that recording may take of the
-    processor time, such as "1%": what does not fit is left out, and counted).
+    processor time, such as "1%": what does not fit is left out, and counted), and
+    `process_counters` (True: counters of the process, ten times a second).
     """
 
     def __init__(self, *, activities=None, record_shapes=False, profile_memory=False, with_stack=False,
                  with_flops=False, with_modules=False, experimental_config=None,
                  execution_trace_observer=None, acc_events=False, custom_trace_id_callback=None,
                  post_processing_timeout_s=None, path=None, buffer_bytes=None, policy="spill", with_calls=False,
-                 overhead=None):
+                 overhead=None, process_counters=None):
         check_callable("custom_trace_id_callback", custom_trace_id_callback, "a function that returns the trace's id")
         if experimental_config is not None and not hasattr(experimental_config, "verbose"):
             raise TypeError(f"experimental_config must be an _ExperimentalConfig, or None, not {experimental_config!r}")
@@ -120,7 +121,7 @@ class _KinetoProfile(_mtprof.Profile):
         self._kept = (None, None)  # of which window, its results
         self._metadata_added = False  # since then
         self._view = None        # weak: prof.profiler
-        self._open_profile(activities is None, path, buffer_bytes, policy, overhead)
+        self._open_profile(activities is None, path, buffer_bytes, policy, overhead, process_counters)
 
     # ---- setting up ----
 
@@ -143,7 +144,7 @@ class _KinetoProfile(_mtprof.Profile):
         collections = getattr(self.experimental_config, "record_python_gc_info", False)
         return (_CALLS if self.with_calls else 0) | (_COLLECTIONS if collections else 0)
 
-    def _open_profile(self, everything, path, buffer_bytes, policy, overhead):
+    def _open_profile(self, everything, path, buffer_bytes, policy, overhead, process_counters):
         bits = _activities.bits(self.activities)
         self._usable = bits != 0  # XPU and the like alone: start() says so, as torch's does
         shared = path is None  # the environment's is every child's as well
@@ -156,7 +157,8 @@ class _KinetoProfile(_mtprof.Profile):
                    policy=_POLICIES[policy], path=path, path_shared=shared, schedule=self._schedule_for_c(),
                    buffer_bytes=size, trace_id=bool(self.custom_trace_id_callback), tracers=self._tracers(),
                    muted=_activities.muted_bits(self.activity_filters),
-                   overhead_ppm=parse_share("overhead", overhead))
+                   overhead_ppm=parse_share("overhead", overhead),
+                   counters_hz=parse_rate("process_counters", process_counters))
         for key, value in (("distributedInfo", _place_among_peers(os.environ)), ("job_id", _job_id(os.environ))):
             if value is not None:
                 import json
@@ -510,13 +512,16 @@ class profile(_KinetoProfile):
         overhead: the most that recording may take of the process's processor time, "1%" or 0.01; None: no limit. What
             does not fit is left out: payloads first, then of ops that come often most, then ops, then of scopes that
             come often most. health() and the tables say what was left out.
+        process_counters: counters of the process as tracks of the trace, True (ten times a second) or how often a
+            second: CPU cores in use, resident bytes, context switches, page faults and, where the kernel allows it,
+            instructions, cycles, cache and branch misses.
     """
 
     def __init__(self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False,
                  profile_memory=False, with_stack=False, with_flops=False, with_modules=False,
                  experimental_config=None, execution_trace_observer=None, acc_events=False, use_cuda=None,
                  custom_trace_id_callback=None, post_processing_timeout_s=None, path=None, buffer_bytes=None,
-                 policy="spill", with_calls=False, overhead=None):
+                 policy="spill", with_calls=False, overhead=None, process_counters=None):
         if schedule and not callable(schedule):
             raise TypeError(f"{type(schedule).__name__!r} object is not callable: schedule must be a function of "
                             f"the step's number, as schedule(wait=1, warmup=1, active=3) makes, not {schedule!r}")
@@ -536,7 +541,8 @@ class profile(_KinetoProfile):
                          execution_trace_observer=execution_trace_observer, acc_events=acc_events,
                          custom_trace_id_callback=custom_trace_id_callback,
                          post_processing_timeout_s=post_processing_timeout_s, path=path,
-                         buffer_bytes=buffer_bytes, policy=policy, with_calls=with_calls, overhead=overhead)
+                         buffer_bytes=buffer_bytes, policy=policy, with_calls=with_calls, overhead=overhead,
+                         process_counters=process_counters)
         KinetoStepTracker.init_step_count(_PROFILER_STEP)
 
     def _schedule_for_c(self):

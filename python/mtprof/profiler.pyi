@@ -50,7 +50,8 @@ class _KinetoProfile(_mtprof.Profile):
                  custom_trace_id_callback: Callable[[], str] | None = None,
                  post_processing_timeout_s: float | None = None, path: _Path | None = None,
                  buffer_bytes: int | str | None = None, policy: Literal["spill", "ring", "stop"] = "spill",
-                 with_calls: bool = False, overhead: str | float | None = None) -> None: ...
+                 with_calls: bool = False, overhead: str | float | None = None,
+                 process_counters: bool | int | None = None) -> None: ...
     @property
     def use_device(self) -> str | None: ...
     @property
@@ -97,7 +98,8 @@ class profile(_KinetoProfile):
                  use_cuda: bool | None = None, custom_trace_id_callback: Callable[[], str] | None = None,
                  post_processing_timeout_s: float | None = None, path: _Path | None = None,
                  buffer_bytes: int | str | None = None, policy: Literal["spill", "ring", "stop"] = "spill",
-                 with_calls: bool = False, overhead: str | float | None = None) -> None: ...
+                 with_calls: bool = False, overhead: str | float | None = None,
+                 process_counters: bool | int | None = None) -> None: ...
     @property
     def step_num(self) -> int: ...
     @property

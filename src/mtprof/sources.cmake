@@ -68,6 +68,7 @@ set(MTPROF_SOURCES
     src/mtprof/check/check_tracks.c
     src/mtprof/check/recover.c
     src/mtprof/control/frozen_structs.c
+    src/mtprof/control/process_watch.c
     src/mtprof/control/profile.c
     src/mtprof/control/profile_activity.c
     src/mtprof/control/profile_metadata.c

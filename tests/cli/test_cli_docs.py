@@ -76,7 +76,7 @@ class ManPage(unittest.TestCase):
                 options = set(complete(name, "--")) - everywhere
                 self.assertLessEqual(everywhere, set(complete(name, "--")))
                 if name not in ("check", "recover", "ps", "status", "start", "stop", "dump", "attach",
-                                "top", "merge", "stragglers"):
+                                "top", "steps", "merge", "stragglers"):
                     self.assertLessEqual(traces, options)
                     options -= traces
                 self.assertEqual(options, self.documented(name))

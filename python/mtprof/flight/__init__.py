@@ -15,15 +15,24 @@ import weakref
 
 from mtprof import _mtprof
 from mtprof._warnings import warn
-from mtprof.config import check_callable, parse_bytes, parse_share
+from mtprof.config import check_callable, parse_bytes, parse_rate, parse_share
 from mtprof.flight import hooks, thread_stacks
 
-__all__ = ["flight_recorder"]
+__all__ = ["flight_recorder", "read_steps"]
 
 _UNITS = {"ns": 1, "us": 1000, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
 _TIME = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ns|us|ms|s|min|h)\s*")
 _STEPS = re.compile(r"\s*(\d+)\s*steps?\s*")
 _IN_MEMORY, _NO_STEPS = 1, 2
+
+
+def read_steps(path):
+    """The step summaries of a file NAME.steps, one dict after the other: step, steps (how many share the summary),
+    run, duration_ns, start_unix_ns, rows (dicts with name, self_ns, total_ns, calls: the 16 with most self time),
+    devices, rss_bytes, lost …; bytes that are not known are -1. The job may run meanwhile: a later call reads more."""
+    steps = _mtprof.steps_open(path)
+    while (summary := _mtprof.steps_next(steps)) is not None:
+        yield summary
 
 
 def _parse_time(name, value):
@@ -93,8 +102,9 @@ class flight_recorder(_mtprof.Flight):
     64 MiB, or a quarter more than keep. dumps, dumps_bytes: older dumps are deleted beyond so many; distance: dumps
     that come earlier after the last one are refused. on_dump: called after each dump with a dict (path, reason, step,
     bytes …), on the thread that made it. in_memory: the ring is no file, and nothing of it survives a kill -9.
+    steps: a summary of every step in NAME.steps (read_steps()), which is kept below steps_bytes.
     metadata: a dict of texts for every dump. overhead: the most that recording may take of the processor time ("1%"),
-    as in profile().
+    as in profile(). process_counters: True or a number a second, as in profile().
 
     What makes it dump by itself (docs/flight.md); all of it keeps within the budget. on_signal: a signal (a number or
     its name). slow_step: a step that takes so many times the median (True: 3). hang: a step, or before the first one
@@ -109,7 +119,8 @@ class flight_recorder(_mtprof.Flight):
     def __init__(self, folder, *, keep="60s", name=None, record_shapes=False, profile_memory=False, with_flops=False,
                  with_modules=False, buffer_bytes=None, dumps=16, dumps_bytes="4G", distance="10s", on_dump=None,
                  in_memory=False, metadata=None, on_signal=None, slow_step=None, hang=None, on_exception=False,
-                 on_oom=False, on_exit=False, on_trigger=None, overhead=None):
+                 on_oom=False, on_exit=False, on_trigger=None, overhead=None, steps=True, steps_bytes="4G",
+                 process_counters=None):
         check_callable("on_dump", on_dump, "a function of one dict")
         check_callable("on_trigger", on_trigger, "a function of a kind and a reason")
         wants = _mtprof.WANT_DEFAULT
@@ -118,7 +129,9 @@ class flight_recorder(_mtprof.Flight):
                          (with_modules, _mtprof.WANT_MODULES)):
             wants |= bits if on else 0
         self._options = dict(
-            folder=folder, name=name, flags=_IN_MEMORY if in_memory else 0, wants=wants,
+            folder=folder, name=name, flags=(_IN_MEMORY if in_memory else 0) | (0 if steps else _NO_STEPS),
+            wants=wants, counters_hz=parse_rate("process_counters", process_counters),
+            steps_bytes_max=parse_bytes("steps_bytes", steps_bytes),
             buffer_bytes=0 if buffer_bytes is None else parse_bytes("buffer_bytes", buffer_bytes), dumps_max=int(dumps),
             dumps_bytes_max=parse_bytes("dumps_bytes", dumps_bytes),
             overhead_ppm=parse_share("overhead", overhead),

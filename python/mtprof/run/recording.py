@@ -70,14 +70,14 @@ class Recording:
     """A profile of the whole program, or of some seconds or steps of it."""
 
     def __init__(self, *, path, shown, schedule, delay, duration, ring, rows, overhead=None, calls=False, stacks=False,
-                 shapes=False, memory=False, patch_torch=False, quiet=False):
+                 shapes=False, memory=False, patch_torch=False, quiet=False, counters=False):
         self.output, self.shown = path, shown
         self.file = path if path.endswith(".mtt") else path + ".mtt"  # what is recorded into
         self.schedule, self.delay, self.duration = schedule, delay, duration
         self.rows, self.quiet, self.patch_torch = rows, quiet, patch_torch
         self.options = {"path": self.file, "with_calls": calls, "with_stack": stacks, "record_shapes": shapes,
                         "profile_memory": memory, "buffer_bytes": ring, "policy": "ring" if ring else "spill",
-                        "overhead": overhead}
+                        "overhead": overhead, "process_counters": counters}
         if schedule:
             self.options |= {"schedule": _Schedule((*schedule, 0, 0)), "acc_events": True}
         self.pid = os.getpid()

@@ -82,6 +82,7 @@ OPTIONS = (
     Option("duration", None, "S", "seconds to record", _seconds),
     Option("ring", None, "SIZE", "keep only the latest events, in this many bytes (64M, 1G)", _size),
     Option("overhead", None, "PART", "the most that recording may take (1%); what does not fit is left out", _share),
+    Option("counters", help="counters of the process, ten times a second: CPU, memory, faults …"),
     Option("patch-torch", help="the program's torch.profiler is mtprof's"),
     Option("rows", "n", "N", "rows of the summary (default: 10)", _rows),
     Option("quiet", "q", help="no summary"),
@@ -180,7 +181,7 @@ def _python_options():
 def _settings(given, program):
     path = _output(given, program)
     schedule = _schedule(given)
-    flags = {name.replace("-", "_"): True for name in ("calls", "stacks", "shapes", "memory", "patch-torch", "quiet")
+    flags = {name.replace("-", "_"): True for name in ("calls", "stacks", "shapes", "memory", "patch-torch", "quiet", "counters")
              if name in given}
     return {"path": os.path.abspath(path), "shown": path, "schedule": schedule, "delay": given.get("delay", 0),
             "duration": given.get("duration"), "ring": given.get("ring"), "overhead": given.get("overhead"),

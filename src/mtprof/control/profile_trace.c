@@ -69,6 +69,7 @@ int mtprof__session_open(mtprof_profile *profile)
         .spill_directory = profile->spill_directory,
         .device_wait_ns = given->device_wait_ns,
         .overhead_ppm = given->overhead_ppm,
+        .counters_hz = given->counters_hz,
     };
     mtprof__profile_run *run = mtb_calloc(1, sizeof *run);
     if (run == NULL) {

@@ -102,6 +102,10 @@ static mtprof_status check_config(const mtprof_config *config, mtprof_config *co
         return mtb_fail(MTPROF_EINVAL, "session_start: wants is 0x%llx, bits above 14 are unknown",
                         (unsigned long long)copy->wants);
     }
+    if (copy->counters_hz > MTPROF__WATCH_HZ_MOST) {
+        return mtb_fail(MTPROF_EINVAL, "session_start: counters_hz is %u, it must be at most %d",
+                        copy->counters_hz, MTPROF__WATCH_HZ_MOST);
+    }
     if (copy->overhead_ppm > 1000000) {
         return mtb_fail(MTPROF_EINVAL,
                         "session_start: overhead_ppm is %u, more than all of it (1000000)",
@@ -393,6 +397,11 @@ mtprof_status mtprof_session_start(const mtprof_config *config, mtprof_session *
         mtprof__session_open_gate(s);
     }
     mtprof__session_move(s, STARTING, paused ? PAUSED : RECORDING);
+    status = mtprof__watch_start(s, checked.counters_hz, &s->watch);
+    if (status != MTPROF_OK) {
+        (void)mtprof_session_close(s);
+        return status;
+    }
     *out = s;
     return MTPROF_OK;
 }
@@ -453,6 +462,10 @@ mtprof_status mtprof_session_stop(mtprof_session *session)
     if (found == STOPPED || found == STOPPING) {
         return MTPROF_OK;
     }
+    if (found == RECORDING || found == PAUSED) {
+        mtprof__watch_stop(session->watch);
+        session->watch = NULL;
+    }
     if (found == RECORDING) {
         mtprof__session_shut_gate(session, MTPROF_CLOSE_SAVED);
     } else if (found == PAUSED) {
@@ -481,6 +494,7 @@ mtprof_status mtprof_session_close(mtprof_session *session)
     }
     if (mtprof__session_state_of(session) == FOREIGN) {
         /* Memory and helper are the parent's; what the child inherited is these few bytes. */
+        mtprof__watch_forget(session->watch);
         free_session(session);
         return MTPROF_OK;
     }

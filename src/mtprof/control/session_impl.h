@@ -8,6 +8,7 @@
 #define MTPROF_CONTROL_SESSION_IMPL_H
 
 #include "base/lock.h"
+#include "mtprof/control/process_watch.h"
 #include "mtprof/record/store/helper.h"
 
 #include <mtprof/session.h>
@@ -47,6 +48,7 @@ struct mtprof_session {
     uint64_t n_steps;                              /* begun so far; guarded by the lock, as is: */
     uint64_t step_ticks[MTPROF_SESSION_STEPS_MAX]; /* when the last ones began, circular */
     uint32_t holds;                                /* SES5; guarded by the lock */
+    mtprof__watch *watch;                          /* NULL: no counters of the process */
 };
 
 /* Guards the states of all sessions, and which one is active. */

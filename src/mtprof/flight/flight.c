@@ -124,6 +124,7 @@ static mtprof_status start_session(mtprof_flight *flight)
         /* A little more than is dumped: chunks are reused in whole. */
         .ring_ns = config->keep_ns + config->keep_ns / 4,
         .overhead_ppm = config->overhead_ppm,
+        .counters_hz = config->counters_hz,
         .ring_steps = config->keep_steps != 0 ? config->keep_steps + 1 : 0,
     };
     mtprof_session *started = NULL;

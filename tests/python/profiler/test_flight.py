@@ -4,10 +4,12 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import warnings
 
 import mtprof
+import mtprof.flight
 
 
 def work(recorder, steps):
@@ -23,6 +25,33 @@ class Flight(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
+
+    def test_every_step_has_a_summary(self):
+        with mtprof.flight_recorder(self.folder, name="rank0") as recorder:
+            for _ in range(5):
+                work(recorder, 1)
+                time.sleep(0.003)
+            time.sleep(0.003)
+            recorder.step()
+        self.assertEqual(recorder.counts()["summaries"], 6)
+        path = os.path.join(self.folder, "rank0.steps")
+        steps = list(mtprof.flight.read_steps(path))
+        self.assertEqual(sum(step["steps"] for step in steps), 6)
+        self.assertEqual(steps[0]["step"], 0)
+        calls = sum(row["calls"] for step in steps for row in step["rows"] if row["name"] == "matmul")
+        self.assertEqual(calls, 5)
+        self.assertEqual(steps[-1]["devices"], [])
+        self.assertGreater(steps[-1]["rss_bytes"], 0)
+        with open(os.path.join(self.folder, "other"), "w", encoding="utf-8") as file:
+            file.write("something else")
+        with self.assertRaises(ValueError):
+            list(mtprof.flight.read_steps(file.name))
+        with self.assertRaises(FileNotFoundError):
+            list(mtprof.flight.read_steps(os.path.join(self.folder, "nowhere")))
+        os.remove(path)
+        with mtprof.flight_recorder(self.folder, name="rank0", steps=False) as recorder:
+            work(recorder, 3)
+        self.assertFalse(os.path.exists(path))
 
     def test_dumps_are_traces(self):
         seen = []

@@ -108,28 +108,42 @@ static void drop(flight_object *self)
 
 static PyObject *flight_start(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    static const char *const names[] = {
-        "folder",       "name",        "flags",      "wants",     "buffer_bytes",
-        "keep_ns",      "keep_steps",  "keep_bytes", "dumps_max", "dumps_bytes_max",
-        "distance",     "dump_signal", "slow_step",  "hang_ns",   "dump_at_stop",
-        "overhead_ppm", NULL};
+    static const char *const names[] = {"folder",
+                                        "name",
+                                        "flags",
+                                        "wants",
+                                        "buffer_bytes",
+                                        "keep_ns",
+                                        "keep_steps",
+                                        "keep_bytes",
+                                        "dumps_max",
+                                        "dumps_bytes_max",
+                                        "distance",
+                                        "dump_signal",
+                                        "slow_step",
+                                        "hang_ns",
+                                        "dump_at_stop",
+                                        "overhead_ppm",
+                                        "steps_bytes_max",
+                                        "counters_hz",
+                                        NULL};
     flight_object *self = flight_of(object);
     PyObject *folder = NULL;
     unsigned long long wants = 0, buffer = 0, ns = 0, steps = 0, bytes = 0, most = 0, room = 0,
                        distance = 0;
-    unsigned long long hang = 0;
+    unsigned long long hang = 0, steps_most = 0;
     double slow_step = 0;
     int dump_signal = 0;
-    unsigned int flags = 0, at_stop = 0, overhead_ppm = 0;
+    unsigned int flags = 0, at_stop = 0, overhead_ppm = 0, counters_hz = 0;
     const char *name = NULL;
     if (self->flight != NULL) {
         PyErr_SetString(PyExc_RuntimeError, "the flight recorder has been started");
         return NULL;
     }
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|zIKKKKKKKKidKII:_start", PY_NAMES(names),
-                                     PyUnicode_FSConverter, &folder, &name, &flags, &wants, &buffer,
-                                     &ns, &steps, &bytes, &most, &room, &distance, &dump_signal,
-                                     &slow_step, &hang, &at_stop, &overhead_ppm)) {
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kwargs, "O&|zIKKKKKKKKidKIIKI:_start", PY_NAMES(names), PyUnicode_FSConverter,
+            &folder, &name, &flags, &wants, &buffer, &ns, &steps, &bytes, &most, &room, &distance,
+            &dump_signal, &slow_step, &hang, &at_stop, &overhead_ppm, &steps_most, &counters_hz)) {
         return NULL;
     }
     mtprof_flight_config config = {
@@ -155,6 +169,8 @@ static PyObject *flight_start(PyObject *object, PyObject *args, PyObject *kwargs
         .on_trigger = has_callable(object, "_on_trigger") ? on_trigger : NULL,
         .write_stacks = all_stacks_write,
         .overhead_ppm = overhead_ppm,
+        .steps_bytes_max = steps_most,
+        .counters_hz = counters_hz,
     };
     mtprof_status status;
     mtprof_flight *flight = NULL;

@@ -108,17 +108,18 @@ static int open_config(profile_object *self, PyObject *args, PyObject *kwargs,
                        mtprof_profile_config *config, mtprof_schedule *schedule, open_texts *texts)
 {
     static const char *const names[] = {
-        "activities",      "flags",    "policy",  "path",  "schedule",    "buffer_bytes", "ring_ns",
-        "spill_directory", "trace_id", "tracers", "muted", "path_shared", "overhead_ppm", NULL};
+        "activities",   "flags",       "policy",          "path",        "schedule",
+        "buffer_bytes", "ring_ns",     "spill_directory", "trace_id",    "tracers",
+        "muted",        "path_shared", "overhead_ppm",    "counters_hz", NULL};
     PyObject *when = Py_None, *path = Py_None, *spill = Py_None;
-    unsigned int activities = 0, flags = 0, policy = 0, overhead_ppm = 0;
+    unsigned int activities = 0, flags = 0, policy = 0, overhead_ppm = 0, counters_hz = 0;
     unsigned long long buffer_bytes = 0, ring_ns = 0;
     int trace_id = 0, path_shared = 0;
     self->tracers = self->muted = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "II|IOOKKOpIIpI:_open", PY_NAMES(names),
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "II|IOOKKOpIIpII:_open", PY_NAMES(names),
                                      &activities, &flags, &policy, &path, &when, &buffer_bytes,
                                      &ring_ns, &spill, &trace_id, &self->tracers, &self->muted,
-                                     &path_shared, &overhead_ppm) ||
+                                     &path_shared, &overhead_ppm, &counters_hz) ||
         (path != Py_None && !PyUnicode_FSConverter(path, (void *)&texts->path)) ||
         (spill != Py_None && !PyUnicode_FSConverter(spill, (void *)&texts->spill_directory)) ||
         (PyTuple_Check(when) && profile_schedule_from(when, schedule) != 0)) {
@@ -138,6 +139,7 @@ static int open_config(profile_object *self, PyObject *args, PyObject *kwargs,
         .user = self,
         .path_shared = path_shared != 0,
         .overhead_ppm = overhead_ppm,
+        .counters_hz = counters_hz,
     };
     profile_callbacks_set(config, when != Py_None && !PyTuple_Check(when), trace_id != 0);
     return 0;
