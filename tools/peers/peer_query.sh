@@ -6,7 +6,7 @@
 set -eu
 . "$(dirname "$0")/peers.inc.sh"
 
-targets mtprof_command make_peer_trace make_cli_trace python_tree
+targets mtprof_command make_peer_trace make_cli_trace make_random_traces python_tree
 environment tools/peers/packages_arrow.txt
 rm -rf "$work/traces"
 mkdir -p "$work/traces"
@@ -74,6 +74,10 @@ export PYSPARK_SUBMIT_ARGS="--conf spark.sql.shuffle.partitions=4 pyspark-shell"
 compare tests/peers/viewers/query_compare.py "$work" "$master" "$build/cli/mtprof" "$work/traces/train.mtt" \
     "$work/traces/rank0.mtt" "$work/traces/rank1.mtt" "$work/traces/odd.mtt" "$work/traces/empty.mtt" \
     "$work/traces/lossy.mtt"
+count=8
+[ -z "${PEERS_LONG:-}" ] || count=400
+compare tests/peers/viewers/query_compare.py --random "$work" "$count" "$build/cli/mtprof" \
+    "$build/tests/make_random_traces"
 compare tests/peers/types/unittest_counts.py tests/python/dataset/test_dataset.py
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -3,8 +3,10 @@
 """`mtprof export parquet` and `mtprof query` beside mtprof's own report, and Spark beside DuckDB, row by row.
 
     query_compare.py WORK MASTER MTPROF TRACE...
+    query_compare.py --random WORK COUNT MTPROF MAKE_RANDOM_TRACES
 
-MASTER: of a Spark cluster that sees WORK, where the data set is written; "none": without Spark.
+MASTER: of a Spark cluster that sees WORK, where the data set is written; "none": without Spark. --random: every number
+of the report by SQL, over COUNT random programs, from the traces and from the files of a data set.
 """
 import json
 import math
@@ -59,8 +61,17 @@ def same_value(a, b):
     return a == b
 
 
-def reports(suite, command, path, engine):
-    """Every number of the report, by SQL: from the rows and, for ops, from the events themselves."""
+def names_of_ops(engine, report):
+    """Names that only ops have, in one row of the report: rows are by name, whatever else has it, and step by step."""
+    listed = [row["key"] for row in report]
+    only = {row[0] for row in engine.ask("SELECT name FROM events GROUP BY name HAVING min(kind) = 'op' "
+                                         "AND max(kind) = 'op'").rows}
+    return {name for name in only if listed.count(name) == 1}
+
+
+def reports(suite, command, path, engine, names=None):
+    """Every number of the report, by SQL: from the rows and, for ops, from the events themselves. names: a function
+    that says of which of them; None: all. How many ops."""
     done = subprocess.run([command, "report", path, "--json", "--sort", "none"], check=True, capture_output=True)
     report = json.loads(done.stdout)["rows"]
     for mine, theirs in SUMS.items():
@@ -70,6 +81,10 @@ def reports(suite, command, path, engine):
     rows = engine.ask("""SELECT name, count(*), sum(dur_ns), sum(self_ns), sum(device_ns), sum(self_device_ns),
                                 min(dur_ns), max(dur_ns) FROM ops GROUP BY name ORDER BY name""").rows
     ops = [row for row in report if row["kind"] == "op"]
+    if names is not None:
+        kept = names(engine, report)
+        rows = [row for row in rows if row[0] in kept]
+        ops = [row for row in ops if row["key"] in kept]
     suite.check(f"{path}: ops", [tuple(row) for row in rows],
                 sorted((row["key"], row["count"], row["cpu_time_total_ns"], row["self_cpu_time_total_ns"],
                         row["device_time_total_ns"], row["self_device_time_total_ns"], row["min_ns"], row["max_ns"])
@@ -79,6 +94,7 @@ def reports(suite, command, path, engine):
     rows = dict(engine.ask("SELECT part, sum(ns) FROM parts GROUP BY part").rows)
     suite.check(f"{path}: parts", {name: round(ns / 1e9, 6) for name, ns in rows.items()},
                 {name: round(seconds, 6) for name, seconds in parts.items() if seconds})
+    return len(ops)
 
 
 def refusals(suite, engine, work):
@@ -172,6 +188,41 @@ def add_all(folder, paths, writer):
     return [what for path in paths for _, what, _ in add_traces(folder, [path], job=job_of(path), writer=writer)]
 
 
+def points(suite, path, source):
+    """Marks and allocations are the same before the columns are made, when they cost a pass, and after."""
+    def read():
+        return {table: pyarrow.table(source.arrow(table)) for table in ("marks", "allocations")}
+    before = read()
+    pyarrow.table(source.arrow("events"))
+    after = read()
+    for table, rows in before.items():
+        suite.check(f"{path}: {table} when the columns are there", after[table].equals(rows), True)
+    return sum(rows.num_rows for rows in before.values())
+
+
+def random_programs(work, count, command, make):
+    suite, marks, ops = Suite(), 0, 0
+    folder, traces = os.path.join(work, "dataset_random"), os.path.join(work, "random")
+    for place in (folder, traces):
+        shutil.rmtree(place, ignore_errors=True)
+    os.makedirs(traces)
+    subprocess.run([make, traces, "1", str(count)], check=True)
+    for seed in range(1, count + 1):
+        path = os.path.join(traces, f"r{seed}.mtt")
+        marks += points(suite, path, Source(path, keep_damaged=True))
+        what = [what for _, what, _ in add_traces(folder, [path], job=f"r{seed}", keep_damaged=True)]
+        suite.check(f"{path}: added", what, ["added"])
+        ops += reports(suite, command, path, DuckdbEngine([Source(path, keep_damaged=True)], []), names_of_ops)
+        kept = [one for one in stored(folder)[0] if one.job == f"r{seed}"]
+        ops += reports(suite, command, path, DuckdbEngine([], kept), names_of_ops)
+        os.unlink(path)
+    suite.check("some programs have marks, and ops", (marks > 0, ops > count), (True, True))
+    shutil.rmtree(folder)
+    print(f"{count} random programs, {ops} ops from the events, {marks} marks and allocations")
+    print(f"{suite.passed} passed, {suite.failed} failed, 0 skipped")
+    return suite.failed != 0
+
+
 def main(work, master, command, paths):
     suite = Suite()
     folders = {}
@@ -205,4 +256,6 @@ def main(work, master, command, paths):
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "--random":
+        sys.exit(random_programs(sys.argv[2], int(sys.argv[3]), *sys.argv[4:]))
     sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:]))
