@@ -34,6 +34,7 @@ __all__ = ["profile", "set_host", "KinetoStepTracker", "_ExperimentalConfig", "_
 
 # Called with each profile that starts: a recording of the whole program gives way to it (mtprof.run).
 _around = None
+_on_optimizers = None  # a function of the module that has mindtorch_v2's optimizers, called when it is there
 
 # What only the program around the profiler knows; see set_host().
 _host = {"synchronize": None, "device": "npu", "tells_launches": False}

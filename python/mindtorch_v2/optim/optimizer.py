@@ -6,12 +6,13 @@ they have made), so what a method computes is in the runtime; here is who takes 
 """
 
 import functools
+import sys
 from collections import OrderedDict, defaultdict
 from copy import deepcopy
 from itertools import chain
 
 import mindtorch_v2 as torch
-from mtprof import begin as _begin, end as _end
+from mtprof import begin as _begin, end as _end, profiler as _profiler
 
 from ..utils._grads import zero_gradient
 from ..utils.hooks import add_hook
@@ -521,3 +522,7 @@ class _Batches:
 
     def __iter__(self):
         return iter(self.of.items())
+
+
+if _profiler._on_optimizers is not None:  # `mtprof run` counts steps
+    _profiler._on_optimizers(sys.modules[__name__])

@@ -115,12 +115,13 @@ class Recording:
         for variable, library in COLLECTORS.items():
             if variable not in os.environ:
                 os.putenv(variable, os.path.join(os.path.dirname(_mtprof.__file__), library))
+        ours = sys.modules.get("mindtorch_v2.optim.optimizer")
+        if ours is not None:
+            self.steps.watch(ours)
+        _profiler._on_optimizers = self.steps.watch
         # mindtorch_v2 may be in torch's place (python -m mindtorch_v2).
-        packages = ("mindtorch_v2",) if "torch" in sys.modules else ("torch", "mindtorch_v2")
-        actions = {f"{package}.optim.optimizer": self.steps.watch for package in packages}
-        if "torch" in packages and importlib.machinery.PathFinder.find_spec("torch") is not None:
-            actions["torch"] = self.join_torch
-        if actions:
+        if "torch" not in sys.modules and importlib.machinery.PathFinder.find_spec("torch") is not None:
+            actions = {"torch": self.join_torch, "torch.optim.optimizer": self.steps.watch}
             sys.meta_path.insert(0, Imports(actions, self.failed))
         if self.delay:
             self.check_path()

@@ -42,15 +42,29 @@ async function look(browser, file, trace, baseline, scheme, width) {
   page.on('request', (request) => { if (request.url() !== pathToFileURL(file).href) heard.push(request.url()); });
   await page.emulateMedia({ colorScheme: scheme });
   await page.setViewportSize({ width, height: 800 });
+  await page.addInitScript(() => {
+    window.moved = 0;
+    new PerformanceObserver((list) => { for (const entry of list.getEntries()) window.moved += entry.value; })
+      .observe({ type: 'layout-shift', buffered: true });
+  });
   await page.goto(pathToFileURL(file).href);
   const what = `${path.basename(trace)}, ${scheme}, ${width} px`;
-  for (const [id, keys] of [['steps_chart', ['ArrowRight', 'ArrowLeft']], ['timeline_chart', ['+', 'ArrowRight', '-']],
-    ['flame_chart', ['Escape']]]) {
+  for (const [id, keys] of [['steps_chart', ['ArrowRight', 'ArrowLeft']], ['timeline_chart', ['+', 'ArrowRight', '-', 'ArrowDown', 'ArrowDown', 'ArrowUp', 'Enter', 'Escape']],
+    ['flame_chart', ['ArrowDown', 'ArrowRight', 'ArrowUp', 'ArrowDown', 'Enter', 'Escape', 'ArrowDown']]]) {
     if (await page.locator('#' + id).isVisible()) {
       await page.focus('#' + id);
       for (const key of keys) await page.keyboard.press(key);
+      const told = await page.locator('#' + id.replace('chart', 'detail')).textContent();
+      const unit = / (ns|µs|ms|s|B|[KMGT]iB)\b/.test(told);
+      tell(`${what}: keys in ${id}`, unit && !/^(all: .* \(100|step \d+: [0-9.]+ .?s\. Scroll)/.test(told), told);
     }
   }
+  const before_height = await page.evaluate(() => document.documentElement.scrollHeight);
+  for (const button of await page.locator('#flame_orders button, #timeline_zoom button').all()) {
+    if (await button.isVisible()) await button.click();
+  }
+  tell(`${what}: nothing jumps`, await page.evaluate(() => document.documentElement.scrollHeight) === before_height
+    && await page.evaluate(() => window.moved) === 0, await page.evaluate(() => window.moved));
   if (await page.locator('#flame_chart').isVisible()) {
     await page.locator('#flame_chart').click({ position: { x: 30, y: 28 }, force: true });
   }

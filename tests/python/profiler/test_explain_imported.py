@@ -293,6 +293,17 @@ class ImportedTraces(FolderTest):
         kept = [item for item in found.evidence if item["kind"] == "memory"]
         self.assertEqual((kept[0]["name"], kept[0]["bytes"]), ("aten::stack", (STEPS - 2) * 3 * MIB))
 
+    def test_memory_that_the_end_of_the_program_frees(self):
+        document, kept = make(memory_growth), {}
+        for entry in [one for one in document["traceEvents"] if one["name"] == "[memory]"]:
+            args = dict(entry["args"], Bytes=-entry["args"]["Bytes"])
+            args["Total Allocated"] = (STEPS - 1 - len(kept)) * 3 * MIB
+            kept[args["Addr"]] = dict(entry, ts=1e6 + len(kept), args=args)
+        document["traceEvents"] += kept.values()
+        found = self.explain(document).findings[0]
+        self.assertEqual(found.id, "memory-growth")
+        self.assertIn("aten::stack", [item["name"] for item in found.evidence if item["kind"] == "memory"])
+
     def test_one_step(self):
         found = self.explain(make(data_wait), step=3)
         self.assertEqual(found.trace["steps"], 1)

@@ -57,7 +57,10 @@ static int write_page(mtprof__report *r)
         "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>mtprof report</title>\n"
         "<style>\n");
     mtprof__write_lines(writer, mtprof__report_style);
-    mtb_write_literal(writer, "</style>\n</head>\n<body>\n");
+    mtb_write_literal(
+        writer,
+        "</style>\n<noscript><style>body.drawing { visibility: visible; }</style></noscript>\n"
+        "</head>\n<body class=\"drawing\">\n");
     mtprof__write_lines(writer, mtprof__report_skeleton);
     MT_TRY(write_without_script(r));
     mtb_write_literal(writer, "<script>\n\"use strict\";\nconst DATA = {\n");

@@ -146,31 +146,38 @@ static int compare_steps(const void *a, const void *b)
     return x->place < y->place ? -1 : 1;
 }
 
-static int compare_places(const void *a, const void *b)
+int mtprof__report_compare_places(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a;
     uint32_t y = *(const uint32_t *)b;
     return (x > y) - (x < y);
 }
 
-/* The longest, the one in the middle, the shortest and the first: each once, in order. */
+static void add_shown(mtprof__report *r, uint32_t place)
+{
+    for (size_t i = 0; i < r->n_shown; i++) {
+        if (r->shown[i] == place) {
+            return;
+        }
+    }
+    if (r->n_shown < MTPROF__REPORT_SHOWN) {
+        r->shown[r->n_shown++] = place;
+    }
+}
+
+/* The first, the longest, the one in the middle and the shortest, which always have a timeline;
+ * then slow ones and longer ones, as long as there is room for their events. */
 static void choose_shown(mtprof__report *r, const step_item *sorted, uint32_t n)
 {
     const uint32_t wanted[] = {0, n / 2, n - 1};
-    uint32_t chosen[MTPROF__REPORT_SHOWN] = {0}; /* the first step */
-    size_t n_chosen = 1;
+    add_shown(r, 0);
     for (size_t i = 0; i < MT_COUNT(wanted); i++) {
-        bool known = false;
-        for (size_t k = 0; k < n_chosen; k++) {
-            known |= chosen[k] == sorted[wanted[i]].place;
-        }
-        if (!known) {
-            chosen[n_chosen++] = sorted[wanted[i]].place;
-        }
+        add_shown(r, sorted[wanted[i]].place);
     }
-    qsort(chosen, n_chosen, sizeof *chosen, compare_places);
-    memcpy(r->shown, chosen, sizeof chosen);
-    r->n_shown = n_chosen;
+    r->n_always = r->n_shown;
+    for (uint32_t i = 0; i < n && r->n_shown < MTPROF__REPORT_SHOWN; i++) {
+        add_shown(r, sorted[i].place);
+    }
 }
 
 static int write_step(mtprof__report *r, uint32_t place, bool first)
@@ -206,7 +213,7 @@ static int choose_steps(mtprof__report *r, step_item *items, uint32_t n, uint32_
     for (uint32_t i = 0; i < kept; i++) {
         places[i] = items[i].place;
     }
-    qsort(places, kept, sizeof *places, compare_places);
+    qsort(places, kept, sizeof *places, mtprof__report_compare_places);
     return MTPROF_OK;
 }
 

@@ -27,8 +27,9 @@
 enum {
     MTPROF__REPORT_STEPS = 2000,     /* in the chart */
     MTPROF__REPORT_ROWS = 600,       /* of the table */
-    MTPROF__REPORT_SHOWN = 4,        /* steps that have a timeline */
+    MTPROF__REPORT_SHOWN = 24,       /* steps that have a timeline */
     MTPROF__REPORT_EVENTS = 5000,    /* of each of them */
+    MTPROF__REPORT_DRAWN = 20000,    /* of all of them */
     MTPROF__REPORT_CHANGES = 300,    /* rows of the comparison */
     MTPROF__REPORT_NODES = 6000,     /* of the flame graph */
     MTPROF__REPORT_SLICES = 600,     /* of the memory chart */
@@ -42,9 +43,9 @@ enum {
 typedef struct mtprof__report {
     mtprof__export_job *job;
     mtprof_explain *explain;
-    uint32_t shown[MTPROF__REPORT_SHOWN]; /* places of steps that have a timeline */
-    size_t n_shown;
-    uint64_t name_bytes; /* that names took so far */
+    uint32_t shown[MTPROF__REPORT_SHOWN]; /* places of steps for timelines, in order of choice */
+    size_t n_shown, n_always;             /* n_always: that have one in any case */
+    uint64_t name_bytes;                  /* that names took so far */
 } mtprof__report;
 
 /* A name as a string of the script, shortened to NAME_BYTES; where a page has very many of them,
@@ -52,6 +53,9 @@ typedef struct mtprof__report {
 void mtprof__report_name(mtprof__report *r, mtprof_text text);
 /* The same without the quotes. */
 void mtprof__report_name_inner(mtprof__report *r, mtprof_text text);
+
+/* For qsort() of places of steps. */
+int mtprof__report_compare_places(const void *a, const void *b);
 
 /* Each writes members of DATA, which is JSON: `"name": value,`. They fail as the part of the
  * library that they ask. */

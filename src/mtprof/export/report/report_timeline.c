@@ -10,6 +10,7 @@
 #include "mtprof/model/facts/event_kinds.h"
 #include "mtprof/model/model_impl.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct columns {
@@ -204,13 +205,42 @@ static int write_events(maker *m, const span *s)
     return MTPROF_OK;
 }
 
+static int find_span(const maker *m, uint32_t place, mtprof_explain_step *step, span *s)
+{
+    MT_TRY(mtprof_explain_get_step(m->r->explain, place, step));
+    *s = (span){.start = step->start_ns, .end = step->end_ns};
+    s->first = first_at(&m->c, s->start);
+    s->last = first_at(&m->c, s->end);
+    return MTPROF_OK;
+}
+
+/* Keeps the steps whose events fit, and puts them into their order in time. */
+static int limit_shown(maker *m)
+{
+    mtprof__report *r = m->r;
+    uint64_t drawn = 0; /* at most */
+    size_t kept = 0;
+    for (size_t i = 0; i < r->n_shown; i++) {
+        mtprof_explain_step step = {.struct_size = sizeof step};
+        span s;
+        MT_TRY(find_span(m, r->shown[i], &step, &s));
+        uint64_t n =
+            s.last - s.first < MTPROF__REPORT_EVENTS ? s.last - s.first : MTPROF__REPORT_EVENTS;
+        if (i < r->n_always || drawn + n <= MTPROF__REPORT_DRAWN) {
+            drawn += n;
+            r->shown[kept++] = r->shown[i];
+        }
+    }
+    r->n_shown = kept;
+    qsort(r->shown, kept, sizeof *r->shown, mtprof__report_compare_places);
+    return MTPROF_OK;
+}
+
 static int write_timeline(maker *m, uint32_t place, bool first)
 {
     mtprof_explain_step step = {.struct_size = sizeof step};
-    MT_TRY(mtprof_explain_get_step(m->r->explain, place, &step));
-    span s = {.start = step.start_ns, .end = step.end_ns};
-    s.first = first_at(&m->c, s.start);
-    s.last = first_at(&m->c, s.end);
+    span s;
+    MT_TRY(find_span(m, place, &step, &s));
     choose(&m->c, &s);
     m->places = mtb_calloc((size_t)(s.last - s.first) + 1, sizeof *m->places);
     if (m->places == NULL) {
@@ -233,6 +263,7 @@ static int write_timeline(maker *m, uint32_t place, bool first)
 static int write_timelines(maker *m)
 {
     mtb_writer *writer = m->r->job->writer;
+    MT_TRY(limit_shown(m));
     mtb_write_literal(writer, "\"timelines\": [");
     for (size_t i = 0; i < m->r->n_shown; i++) {
         MT_TRY(write_timeline(m, m->r->shown[i], i == 0));
