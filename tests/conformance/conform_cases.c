@@ -101,6 +101,8 @@ const cf_case cf_cases[] = {
      "i0 i1"},
     {K(BINARY), MT_BINARY_SIGMOID_BACKWARD, MT_BINARY_SILU_BACKWARD, "fd", "x[3,4] x[3,4]t x[3,4]",
      "0", "i0 r0"},
+    {K(BINARY), MT_BINARY_LEAKY_RELU_BACKWARD, MT_BINARY_MISH_BACKWARD, "fd",
+     "x[3,4] x[3,4]t x[3,4]", "0", "i0 r0.25"},
     {K(BINARY), MT_BINARY_HYPOT, MT_BINARY_HEAVISIDE, "fd", "x[3,4] x[3,4]t x[3,4]b1", "0",
      "i0 i1"},
     {K(BINARY), MT_BINARY_FMAX, MT_BINARY_HEAVISIDE, "?uil", "x[3,4] x[3,4] x[3,4]b2", "0",
@@ -115,8 +117,8 @@ const cf_case cf_cases[] = {
      "i1 n n n"},
     {K(TERNARY), MT_TERNARY_WHERE, MT_TERNARY_WHERE, "fd", "x[3,4] ?[3,4] - x[3,4]", "2",
      "i1 n r2.5 n"},
-    {K(TERNARY), MT_TERNARY_LERP, MT_TERNARY_CLAMP, "fd", "x[3,4]t x[3,4] x[3,4]b2 x[3,4]", "0",
-     "r0.5 n n n"},
+    {K(TERNARY), MT_TERNARY_LERP, MT_TERNARY_ELU_BACKWARD, "fd", "x[3,4]t x[3,4] x[3,4]b2 x[3,4]",
+     "0", "r0.5 n n n"},
 
     /* ---- reductions ---- */
     {K(REDUCE), MT_REDUCE_SUM, MT_REDUCE_MIN, "fd", "x[3,4]b2 x[3,4]", "", ""},

@@ -315,6 +315,87 @@ def max_pool1d_with_indices(g):
     yield Bad((g.array((2, 6)), (2,), (1, 1)), "RuntimeError", "'stride' should contain one int (got 2)")
 
 
+# ---- derivatives of activations ----
+
+def sigmoid_of(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def mish_slope(x):
+    t = np.tanh(np.logaddexp(0, x))
+    return t + x * sigmoid_of(x) * (1 - t * t)
+
+
+BACKWARDS = {
+    "hardsigmoid_backward": lambda d, x: np.where((x > -3) & (x < 3), d / 6, 0),
+    "hardswish_backward": lambda d, x: np.where(x <= -3, 0, np.where(x < 3, d * (x / 3 + 0.5), d)),
+    "mish_backward": lambda d, x: d * mish_slope(x),
+}
+
+
+@cases(*BACKWARDS)
+def plain_backwards(g):
+    reference = BACKWARDS[g.op]
+    for x in (g.away((3, 4)), g.cast([[-9.0, -3.5, -2.5, 2.5], [3.5, 9.0, 0.5, -0.5], [1.5, -1.5, 4.0, -4.0]])):
+        yield Case((g.array((3, 4)), x), {}, reference, grad=g.op != "mish_backward")
+    yield Case((g.array((3, 4)), g.away((4,))), {}, reference, grad=g.op != "mish_backward")
+
+
+@cases("leaky_relu_backward")
+def leaky_relu_backward(g):
+    def reference(d, x, slope, is_result):
+        return np.where(x > 0, d, d * slope)
+    for slope in (0.3, 0):
+        yield Case((g.array((3, 4)), g.away((3, 4)), slope, slope == 0.3), {}, reference)
+    yield Case((g.array((3, 4)), g.away((4,)), -0.5, False), {}, reference)
+    yield Bad((g.array((3, 4)), g.away((3, 4)), -0.5, True), "RuntimeError", "triggered with a negative slope")
+
+
+@cases("elu_backward")
+def elu_backward(g):
+    def reference(d, alpha, scale, inner, is_result, x):
+        below = (x + alpha * scale) * inner if is_result else alpha * scale * inner * np.exp(x * inner)
+        return np.where(x <= 0, d * below, d * scale)
+    for numbers in ((1, 1, 1, False), (1.7, 1, 0.5, False), (1.5, 1.25, 1, False), (1.5, 1.25, 0.5, True)):
+        yield Case((g.array((3, 4)), *numbers, g.away((3, 4))), {}, reference, double=True)
+    yield Bad((g.array((3, 4)), -1.5, 1, 1, True, g.away((3, 4))), "RuntimeError", "triggered with a negative slope")
+
+
+@cases("softplus_backward")
+def softplus_backward(g):
+    def reference(d, x, beta, threshold):
+        return np.where(x * beta > threshold, d, d * sigmoid_of(x * beta))
+    yield Case((g.array((3, 4)), g.away((3, 4)), 1, 20), {}, reference, double=True)
+    yield Case((g.array((3, 4)), g.away((3, 4), 0.75), 2.0, 1.5), {}, reference, double=True)
+
+
+@cases("hardtanh_backward")
+def hardtanh_backward(g):
+    def reference(d, x, low, high):
+        return np.where((x <= low) | (x >= high), 0, d)
+    halves = g.cast(g.rng.integers(-3, 3, (3, 4)) + 0.5)
+    yield Case((g.array((3, 4)), halves, -1, 1), {}, reference)
+    yield Case((g.array((3, 4)), halves, -2, 1.25), {}, reference)
+
+
+@cases("_prelu_kernel")
+def prelu_kernel(g):
+    def reference(x, weight):
+        return np.where(x > 0, x, x * weight)
+    yield Case((g.away((3, 4)), g.array((1, 4))), {}, reference, double=True)
+    for shape in ((3, 4), (0, 3), ()):
+        yield Case((g.away(shape), g.array((1,) * len(shape))), {}, reference)
+
+
+@cases("_prelu_kernel_backward")
+def prelu_kernel_backward(g):
+    def reference(d, x, weight):
+        return np.where(x > 0, d, d * weight), np.where(x > 0, 0, d * x)
+    yield Case((g.array((3, 4)), g.away((3, 4)), g.array((1, 4))), {}, reference)
+    for shape in ((0, 3), ()):
+        yield Case((g.array(shape), g.away(shape), g.array((1,) * len(shape))), {}, reference)
+
+
 # ---- prelu, cosine_similarity ----
 
 @cases("prelu")

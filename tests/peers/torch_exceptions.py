@@ -9,6 +9,8 @@ node), a regular expression in the report, the reason.
 DECISIONS = [
     # ---- what we have and torch has not ----
     ("silu_backward", "gradient", "not implemented", "torch has no second derivative of silu"),
+    ("hardsigmoid_backward", "gradient", "not implemented", "torch has no second derivative of hardsigmoid"),
+    ("hardsigmoid_backward", "value", "float64", "torch's 1/6 is a float32 in float64 too"),
     ("scatter_?|scatter_add_?", "gradient", "returned an invalid gradient",
      "torch has no gradient of a source that is larger than the index"),
     ("_?adaptive_avg_pool2d", "gradient", "non-zero size", "torch has no gradient of an empty result"),
@@ -222,6 +224,13 @@ EXTREMES = [
      "torch squares the divisor, which overflows; ours does not"),
     ("topk|sort", r"^gradient", "of equal numbers any may be taken"),
     ("cumprod", r"^gradient.*(special|mixed|ends)", "torch divides running products by each element where it can"),
+    ("hardsigmoid_backward", r"^gradient.*not implemented", "torch has no second derivative of hardsigmoid"),
+    ("hardsigmoid_backward", r"float64", "torch's 1/6 is a float32 in float64 too"),
+    ("(elu|softplus)_backward", r"^gradient of values.*special.*torch's np.float64\(nan\)",
+     "torch multiplies by the mask of the bent part, so that infinities become NaN"),
+    ("_prelu_kernel_backward", r"^gradient of values.*special", "second gradients at infinite input differ"),
+    ("hardtanh_backward", r"values.*(special|mixed|any)",
+     "at NaN torch's vector loop gives 0 and the rest of its loop the gradient"),
     ("hardtanh_?|relu6_?", r"^gradient.*(special|mixed|any)",
      "at NaN torch's vector loop gives 0 and the rest of its loop the gradient"),
     (".*norm", r"^gradient.*subnormal.*float64.*torch's np.float64\(nan\)",

@@ -206,6 +206,10 @@ static long double slope(uint16_t code, long double y)
     long double s = 1 / (1 + expl(-y));
     switch (code) {
     case MT_BINARY_SILU_BACKWARD: return s * (1 + y * (1 - s));
+    case MT_BINARY_MISH_BACKWARD: {
+        long double t = tanhl(y > 0 ? y + log1pl(expl(-y)) : log1pl(expl(y)));
+        return t + y * s * (1 - t * t);
+    }
     case MT_BINARY_GELU_BACKWARD:
         return 0.5L * erfcl(-y * M_SQRT1_2) + y * expl(-y * y / 2) * 0.398942280401432678L;
     default: {
@@ -239,6 +243,9 @@ static long double expected_real(uint16_t code, long double x, long double y, bo
     case MT_BINARY_SIGMOID_BACKWARD: return x * (y * (1 - y));
     case MT_BINARY_TANH_BACKWARD: return x * (1 - y * y);
     case MT_BINARY_THRESHOLD_BACKWARD: return y <= (long double)alpha_real ? 0 : x;
+    case MT_BINARY_LEAKY_RELU_BACKWARD: return y > 0 ? x : x * (long double)alpha_real;
+    case MT_BINARY_HARDSIGMOID_BACKWARD: return y > -3 && y < 3 ? x / 6 : 0;
+    case MT_BINARY_HARDSWISH_BACKWARD: return y <= -3 ? 0 : y < 3 ? x * (y / 3 + 0.5L) : x;
     case MT_BINARY_FMAX: return fmaxl(x, y);
     case MT_BINARY_FMIN: return fminl(x, y);
     case MT_BINARY_HEAVISIDE: return x == 0 ? y : x > 0;
@@ -299,10 +306,16 @@ static bool is_close(uint16_t code, const mt_array *out, int64_t i, long double 
         return fabsl(y) > 1 || isnan(y) || off <= 3 || fabsl(got - want) <= 2 * epsilon * fabsl(x);
     case MT_BINARY_GELU_BACKWARD:
     case MT_BINARY_GELU_TANH_BACKWARD:
+    case MT_BINARY_MISH_BACKWARD:
     case MT_BINARY_SILU_BACKWARD: /* infinite numbers have no slope, or a limit */
         return isinf(y) || fabsl(y) > 1e12L || isinf(x) || (isnan(want) && isnan(got)) ||
                fabsl(got - want) <= 4 * epsilon * fabsl(x) * fmaxl(1, fabsl(y)) || off <= 1 ||
                fabsl(x) > 1e38L;
+    case MT_BINARY_LEAKY_RELU_BACKWARD:
+    case MT_BINARY_HARDSIGMOID_BACKWARD: return off <= 0.500001 || (isnan(got) && isnan(want));
+    case MT_BINARY_HARDSWISH_BACKWARD: /* near -1.5 the sum cancels */
+        return off <= 2 || fabsl(got - want) <= 2 * epsilon * fabsl(x) ||
+               (isnan(got) && isnan(want));
     case MT_BINARY_REMAINDER: return off <= 0.500001; /* mod + y is rounded */
     default: return off == 0 || (got == 0 && want == 0 && code >= MT_BINARY_MAXIMUM);
     }

@@ -18,7 +18,10 @@ static bool has_type(uint16_t code, mt_dtype dtype)
     switch (code) {
     case MT_TERNARY_WHERE: return dtype != MT_DTYPE_F16 && dtype != MT_DTYPE_BF16;
     case MT_TERNARY_LERP:
-    case MT_TERNARY_ADDCDIV: return is_real;
+    case MT_TERNARY_ADDCDIV:
+    case MT_TERNARY_SOFTPLUS_BACKWARD:
+    case MT_TERNARY_HARDTANH_BACKWARD:
+    case MT_TERNARY_ELU_BACKWARD: return is_real;
     default:
         return is_real || (dtype != MT_DTYPE_BOOL && !pointwise_is_real(dtype) &&
                            !pointwise_is_unsigned(dtype));
@@ -61,12 +64,26 @@ static bool is_close(uint16_t code, const mt_array *out, int64_t i, const long d
         want = x + v * y * z;
         size = fabsl(x) + fabsl(y * z);
         break;
+    case MT_TERNARY_SOFTPLUS_BACKWARD: /* v y is rounded before the comparison */
+        want = v * y > z ? x : x / (1 + expl(-v * y));
+        size = fabsl(v * y - z) <= 2 * epsilon * fabsl(z) ? (long double)NAN
+                                                          : fabsl(x) * (1 + fabsl(y));
+        break;
+    case MT_TERNARY_HARDTANH_BACKWARD:
+        want = y <= v || y >= z ? 0 : x;
+        size = 0;
+        break;
+    case MT_TERNARY_ELU_BACKWARD:
+        want = y <= 0 ? x * v * z * expl(y * z) : x;
+        size = fabsl(y * z) > 80 ? (long double)NAN : fabsl(want) * (4 + fabsl(y * z));
+        break;
     default:
         want = x + v * y / z;
         size = fabsl(x) + fabsl(y / z);
         break;
     }
-    if (code == MT_TERNARY_WHERE || code == MT_TERNARY_CLAMP) {
+    if (code == MT_TERNARY_WHERE || code == MT_TERNARY_CLAMP ||
+        code == MT_TERNARY_HARDTANH_BACKWARD) {
         return pointwise_ulps(out, i, want) == 0 || (got == 0 && want == 0);
     }
     /* Steps may overflow where the sum would not, so large ones are not compared. */

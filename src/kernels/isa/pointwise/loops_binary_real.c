@@ -9,19 +9,22 @@
 #include "kernels/number/vector_math.h"
 
 /* X(code, type, expression). C(number) is the number in the type. */
-#define CHEAP(X, T, C)                                                \
-    X(ADD, T, x + s1 * y)                                             \
-    X(SUB, T, x - s1 * y)                                             \
-    X(MUL, T, x *y)                                                   \
-    X(DIV, T, x / y)                                                  \
-    X(MAXIMUM, T, x > y || x != x ? x : y)                            \
-    X(MINIMUM, T, x < y || x != x ? x : y)                            \
-    X(FMAX, T, x >= y || y != y ? x : y)                              \
-    X(FMIN, T, x <= y || y != y ? x : y)                              \
-    X(HEAVISIDE, T, x == C(0.0) ? y : (x > C(0.0) ? C(1.0) : C(0.0))) \
-    X(SIGMOID_BACKWARD, T, x *(C(1.0) - y) * y)                       \
-    X(TANH_BACKWARD, T, x *(C(1.0) - y * y))                          \
-    X(THRESHOLD_BACKWARD, T, y <= s1 ? C(0.0) : x)
+#define CHEAP(X, T, C)                                                          \
+    X(ADD, T, x + s1 * y)                                                       \
+    X(SUB, T, x - s1 * y)                                                       \
+    X(MUL, T, x *y)                                                             \
+    X(DIV, T, x / y)                                                            \
+    X(MAXIMUM, T, x > y || x != x ? x : y)                                      \
+    X(MINIMUM, T, x < y || x != x ? x : y)                                      \
+    X(FMAX, T, x >= y || y != y ? x : y)                                        \
+    X(FMIN, T, x <= y || y != y ? x : y)                                        \
+    X(HEAVISIDE, T, x == C(0.0) ? y : (x > C(0.0) ? C(1.0) : C(0.0)))           \
+    X(SIGMOID_BACKWARD, T, x *(C(1.0) - y) * y)                                 \
+    X(TANH_BACKWARD, T, x *(C(1.0) - y * y))                                    \
+    X(THRESHOLD_BACKWARD, T, y <= s1 ? C(0.0) : x)                              \
+    X(LEAKY_RELU_BACKWARD, T, y > C(0.0) ? x : x * s1)                          \
+    X(HARDSIGMOID_BACKWARD, T, y > C(-3.0) && y < C(3.0) ? x / C(6.0) : C(0.0)) \
+    X(HARDSWISH_BACKWARD, T, y <= C(-3.0) ? C(0.0) : (y < C(3.0) ? x * (y / C(3.0) + C(0.5)) : x))
 
 #define DEAR(X, T, C, F)                                                      \
     X(TRUNC_DIV, T, F(trunc)(x / y))                                          \
@@ -33,6 +36,7 @@
     X(GELU_BACKWARD, T, x *gelu_slope_##T(y))                                 \
     X(GELU_TANH_BACKWARD, T, x *gelu_tanh_slope_##T(y))                       \
     X(SILU_BACKWARD, T, x *silu_slope_##T(y))                                 \
+    X(MISH_BACKWARD, T, x *mish_slope_##T(y))                                 \
     X(HYPOT, T, hypot_##T(x, y))                                              \
     X(COPYSIGN, T, F(copysign)(x, y))                                         \
     X(LOGADDEXP, T, logaddexp_##T(x, y))                                      \
@@ -105,6 +109,18 @@ MT_INLINE double gelu_slope_double(double y)
 
 SLOPES(float, C_float, mt__tanh_f32, mt__sigmoid_f32)
 SLOPES(double, C_double, mt__tanh_f64, mt__sigmoid_f64)
+
+/* t + y s (1 - t^2), t = tanh(softplus(y)), s = sigmoid(y) */
+#define MISH_SLOPE(T, C, F, EXP, LOG1P, TANH, SIGMOID)                   \
+    MT_INLINE T mish_slope_##T(T y)                                      \
+    {                                                                    \
+        T t = TANH((y > C(0.0) ? y : C(0.0)) + LOG1P(EXP(-F(fabs)(y)))); \
+        return t + y * SIGMOID(y) * (C(1.0) - t * t);                    \
+    }
+
+MISH_SLOPE(float, C_float, F_float, mt__exp_f32, mt__log1p_unit_f32, mt__tanh_f32, mt__sigmoid_f32)
+MISH_SLOPE(double, C_double, F_double, mt__exp_f64, mt__log1p_unit_f64, mt__tanh_f64,
+           mt__sigmoid_f64)
 
 /* Squares of floats fit into double. */
 MT_INLINE float hypot_float(float x, float y)

@@ -3,6 +3,7 @@
  * Three inputs.
  */
 #include "kernels/isa/pointwise/loop_body.h"
+#include "kernels/number/vector_math.h"
 
 /* ---- a ? b : c, by the bytes of an element ---- */
 
@@ -26,7 +27,15 @@ mt__loop_fn *const MT_ISA(mt__where_loops)[4] = {where_uint8_t, where_uint16_t, 
     X(LERP, T, NEAR_ZERO(T, z) ? x + (y - x) * z : y - (y - x) * ((T)1 - z)) \
     X(ADDCMUL, T, x + s0 * y * z)                                            \
     X(ADDCDIV, T, x + s0 * y / z)                                            \
-    X(CLAMP, T, smaller_##T(larger_##T(x, y), z))
+    X(CLAMP, T, smaller_##T(larger_##T(x, y), z))                            \
+    X(SOFTPLUS_BACKWARD, T, s0 *y > z ? x : x * sigmoid_##T(s0 * y))         \
+    X(HARDTANH_BACKWARD, T, y <= s0 || y >= z ? (T)0 : x)                    \
+    X(ELU_BACKWARD, T, y <= (T)0 ? x * (s0 * z * exp_##T(y * z)) : x)
+
+#define sigmoid_float  mt__sigmoid_f32
+#define sigmoid_double mt__sigmoid_f64
+#define exp_float      mt__exp_f32
+#define exp_double     mt__exp_f64
 
 #define INTEGER(X, T, W)                      \
     X(ADDCMUL, T, (W)x + (W)s0 * (W)y * (W)z) \

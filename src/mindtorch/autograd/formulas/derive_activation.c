@@ -7,32 +7,45 @@
 #include "mindtorch/dispatch/call.h"
 #include "mindtorch/ops/nn/selu_constants.h"
 
-/* `right` above 0; left exp(x inner) elsewhere, of the negative part alone (see elu_backward). */
-static int give_bent(mt__backward *b, double right, double left, double inner)
-{
-    mt_tensor *x = mt__bw_arg(b, 0);
-    mt_tensor *grad = mt__bw_grad(b);
-    MT_TRY(mt_le_scalar(x, mt_int(0), MT_STEP(b)));
-    mt_tensor *negative = mt__bw_last(b);
-    MT_TRY(mt_clamp_max(x, mt_int(0), MT_STEP(b)));
-    MT_TRY(mt_mul_scalar(mt__bw_last(b), mt_real(inner), MT_STEP(b)));
-    MT_TRY(mt_exp(mt__bw_last(b), MT_STEP(b)));
-    MT_TRY(mt_mul_scalar(mt__bw_last(b), mt_real(left), MT_STEP(b)));
-    MT_TRY(mt_mul(grad, mt__bw_last(b), MT_STEP(b)));
-    mt_tensor *below = mt__bw_last(b);
-    MT_TRY(mt_mul_scalar(grad, mt_real(right), MT_STEP(b)));
-    MT_TRY(mt_where(negative, below, mt__bw_last(b), MT_STEP(b)));
-    return mt__bw_give_last(b, 0);
-}
-
 int mt__selu_backward(mt__backward *b)
 {
-    return give_bent(b, MT_SELU_SCALE, MT_SELU_SCALE * MT_SELU_ALPHA, 1.0);
+    MT_TRY(mt_elu_backward(mt__bw_grad(b), mt_real(MT_SELU_ALPHA), mt_real(MT_SELU_SCALE),
+                           mt_int(1), false, mt__bw_arg(b, 0), MT_STEP(b)));
+    return mt__bw_give_last(b, 0);
 }
 
 int mt__celu_backward(mt__backward *b)
 {
-    return give_bent(b, 1.0, 1.0, 1.0 / mt__scalar_real(&b->args[1]));
+    MT_TRY(mt_elu_backward(mt__bw_grad(b), b->args[1], mt_int(1),
+                           mt_real(1.0 / mt__scalar_real(&b->args[1])), false, mt__bw_arg(b, 0),
+                           MT_STEP(b)));
+    return mt__bw_give_last(b, 0);
+}
+
+/* Below 0 the slope is scale alpha k exp(k x), k = input_scale, or (y + alpha scale) k of the
+ * result y: its own slope is k times itself, or k. */
+int mt__elu_twice(mt__backward *b)
+{
+    mt_tensor *x = mt__bw_arg(b, 5);
+    bool is_result = b->args[4].of.integer != 0;
+    if (mt__wants(b, 0)) {
+        MT_TRY(mt_elu_backward(mt__bw_grad(b), b->args[1], b->args[2], b->args[3], is_result, x,
+                               MT_STEP(b)));
+        MT_TRY(mt__bw_give_last(b, 0));
+    }
+    if (mt__wants(b, 5)) {
+        MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_arg(b, 0), MT_STEP(b)));
+        MT_TRY(mt_mul_scalar(mt__bw_last(b), b->args[3], MT_STEP(b)));
+        if (!is_result) {
+            MT_TRY(mt_elu_backward(mt__bw_last(b), b->args[1], b->args[2], b->args[3], false, x,
+                                   MT_STEP(b)));
+        }
+        mt_tensor *slope = mt__bw_last(b);
+        MT_TRY(mt_ge_scalar(x, mt_int(0), MT_STEP(b)));
+        MT_TRY(mt_masked_fill_scalar(slope, mt__bw_last(b), mt_int(0), MT_STEP(b)));
+        MT_TRY(mt__bw_give_last(b, 5));
+    }
+    return MT_OK;
 }
 
 /* first sigmoid(second), the halves of one tensor */
@@ -56,43 +69,60 @@ int mt__glu_backward(mt__backward *b)
     return mt__bw_give_last(b, 0);
 }
 
-/* The latest step, summed to the slope's sizes: one number, or one a channel (dimension 1). */
-static int give_slope(mt__backward *b, const mt_tensor *weight)
-{
-    int64_t dims[MT_MAX_DIMS];
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < mt__bw_last(b)->n_dims; i++) {
-        if (i != 1 || weight->numel == 1) {
-            dims[n++] = i;
-        }
-    }
-    if (n > 0) {
-        MT_TRY(mt_sum(mt__bw_last(b), dims, n, false, MT_STEP(b)));
-    }
-    MT_TRY(mt_reshape(mt__bw_last(b), weight->sizes, weight->n_dims, MT_STEP(b)));
-    return mt__bw_give_last(b, 1);
-}
-
 int mt__prelu_backward(mt__backward *b)
 {
-    mt_tensor *x = mt__bw_arg(b, 0);
-    mt_tensor *weight = mt__bw_arg(b, 1);
+    mt_tensor **by_self = MT_STEP(b);
+    mt_tensor **by_weight = MT_STEP(b);
+    MT_TRY(mt__prelu_kernel_backward(mt__bw_grad(b), mt__bw_arg(b, 0), mt__bw_arg(b, 1), by_self,
+                                     by_weight));
+    mt__bw_give(b, 0, *by_self);
+    mt__bw_give(b, 1, *by_weight); /* the engine sums it to the slope's sizes */
+    return MT_OK;
+}
+
+/* The latest step where x is not positive, and 0 elsewhere. */
+static int keep_below(mt__backward *b, mt_tensor *positive)
+{
+    return mt_masked_fill_scalar(mt__bw_last(b), positive, mt_int(0), MT_STEP(b));
+}
+
+/* With h and k coming in for x > 0 ? g : w g and for x > 0 ? 0 : x g: by g the same slopes, by x
+ * k g and by w h g where x is not positive. */
+int mt__prelu_twice(mt__backward *b)
+{
+    mt_tensor *grad = mt__bw_arg(b, 0);
+    mt_tensor *x = mt__bw_arg(b, 1);
+    mt_tensor *first = b->grads[0];
+    mt_tensor *second = b->grads[1];
     MT_TRY(mt_gt_scalar(x, mt_int(0), MT_STEP(b)));
     mt_tensor *positive = mt__bw_last(b);
     if (mt__wants(b, 0)) {
-        int64_t sizes[MT_MAX_DIMS];
-        for (uint32_t i = 0; i < x->n_dims; i++) {
-            sizes[i] = i == 1 ? weight->numel : 1;
+        mt_tensor *sum = NULL;
+        if (first != NULL) {
+            MT_TRY(mt_mul(first, mt__bw_arg(b, 2), MT_STEP(b)));
+            MT_TRY(mt_where(positive, first, mt__bw_last(b), MT_STEP(b)));
+            sum = mt__bw_last(b);
         }
-        MT_TRY(mt_reshape(weight, sizes, x->n_dims, MT_STEP(b)));
-        MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
-        MT_TRY(mt_where(positive, mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
-        MT_TRY(mt__bw_give_last(b, 0));
+        if (second != NULL) {
+            MT_TRY(mt_mul(second, x, MT_STEP(b)));
+            MT_TRY(keep_below(b, positive));
+            mt_tensor *share = mt__bw_last(b);
+            if (sum != NULL) {
+                MT_TRY(mt_add(sum, share, MT_STEP(b)));
+            }
+            sum = mt__bw_last(b);
+        }
+        mt__bw_give(b, 0, sum);
     }
-    if (mt__wants(b, 1)) {
-        MT_TRY(mt_mul(mt__bw_grad(b), x, MT_STEP(b)));
-        MT_TRY(mt_masked_fill_scalar(mt__bw_last(b), positive, mt_int(0), MT_STEP(b)));
-        MT_TRY(give_slope(b, weight));
+    if (mt__wants(b, 1) && second != NULL) {
+        MT_TRY(mt_mul(second, grad, MT_STEP(b)));
+        MT_TRY(keep_below(b, positive));
+        MT_TRY(mt__bw_give_last(b, 1));
+    }
+    if (mt__wants(b, 2) && first != NULL) {
+        MT_TRY(mt_mul(first, grad, MT_STEP(b)));
+        MT_TRY(keep_below(b, positive));
+        MT_TRY(mt__bw_give_last(b, 2));
     }
     return MT_OK;
 }

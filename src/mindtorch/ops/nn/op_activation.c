@@ -201,11 +201,43 @@ int mt__run_prelu(mt__call *call)
     for (uint32_t i = 0; i < shape.n_dims; i++) {
         shape.sizes[i] = i == 1 ? weight->numel : 1;
     }
-    mt_tensor **slope = mt__temp(call);
+    if (weight->n_dims != self->n_dims) {
+        mt_tensor **slope = mt__temp(call);
+        MT_TRY(mt_reshape(weight, shape.sizes, shape.n_dims, slope));
+        weight = *slope;
+    }
+    return mt__prelu_kernel(self, weight, mt__result_place(call, 0));
+}
+
+int mt__run__prelu_kernel(mt__call *call)
+{
+    mt_tensor *self = mt__arg_tensor(call, 0);
+    mt_tensor *weight = mt__arg_tensor(call, 1);
     mt_tensor **positive = mt__temp(call);
     mt_tensor **below = mt__temp(call);
-    MT_TRY(mt_reshape(weight, shape.sizes, shape.n_dims, slope));
+    if (weight->dtype != self->dtype) {
+        return mtb_fail(MT_ERUNTIME, "Found dtype %s but expected %s",
+                        mt__type_title((mt_dtype)weight->dtype),
+                        mt__type_title((mt_dtype)self->dtype));
+    }
+    MT_TRY(need_floating(self, "prelu_cpu"));
     MT_TRY(mt_gt_scalar(self, mt_int(0), positive));
-    MT_TRY(mt_mul(self, *slope, below));
+    MT_TRY(mt_mul(self, weight, below));
     return mt_where(*positive, self, *below, mt__result_place(call, 0));
+}
+
+/* By the input, and by the slope before it is summed to the slope's sizes. */
+int mt__run__prelu_kernel_backward(mt__call *call)
+{
+    mt_tensor *grad = mt__arg_tensor(call, 0);
+    mt_tensor *self = mt__arg_tensor(call, 1);
+    mt_tensor **positive = mt__temp(call);
+    mt_tensor **below = mt__temp(call);
+    mt_tensor **share = mt__temp(call);
+    MT_TRY(need_floating(self, "prelu_backward_cpu"));
+    MT_TRY(mt_gt_scalar(self, mt_int(0), positive));
+    MT_TRY(mt_mul(grad, mt__arg_tensor(call, 2), below));
+    MT_TRY(mt_where(*positive, grad, *below, mt__result_place(call, 0)));
+    MT_TRY(mt_mul(grad, self, share));
+    return mt_masked_fill_scalar(*share, *positive, mt_int(0), mt__result_place(call, 1));
 }

@@ -459,6 +459,29 @@ COMPARE(logical_xor, LOGICAL_XOR)
 GRADIENT(sigmoid_backward, SIGMOID_BACKWARD)
 GRADIENT(tanh_backward, TANH_BACKWARD)
 GRADIENT(silu_backward, SILU_BACKWARD)
+GRADIENT(mish_backward, MISH_BACKWARD)
+GRADIENT(hardsigmoid_backward, HARDSIGMOID_BACKWARD)
+GRADIENT(hardswish_backward, HARDSWISH_BACKWARD)
+
+int mt__run_leaky_relu_backward(mt__call *call)
+{
+    if (mt__arg_bool(call, 3) && mt__arg_real(call, 2) < 0.0) {
+        return mtb_fail(
+            MT_ERUNTIME,
+            "In-place leakyReLu backward calculation is triggered with a negative slope "
+            "which is not supported. This is caused by calling in-place forward function "
+            "with a negative slope, please call out-of-place version instead. File an "
+            "issue at https://github.com/pytorch/pytorch if you do require supporting "
+            "in-place leakRelu backward calculation with negative slope");
+    }
+    mt_dtype dtype = MT_DTYPE_NONE;
+    MT_TRY(mt__promote_values(call->args, 2, &dtype));
+    if (mt_dtype_category(dtype) != MT_CATEGORY_REAL) {
+        return mt__refuse_type("leaky_relu_backward_cpu", dtype);
+    }
+    mt_scalar slope = mt__number_as(&call->args[2], dtype);
+    return run_planned(call, MT_BINARY_LEAKY_RELU_BACKWARD, dtype, MT_DTYPE_NONE, &slope);
+}
 
 int mt__run_gelu_backward(mt__call *call)
 {

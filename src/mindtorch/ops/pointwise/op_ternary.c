@@ -166,6 +166,85 @@ int mt__run_clamp_tensor(mt__call *call)
     return run_bound(call, dtype, lower ? MT_BINARY_MAXIMUM : MT_BINARY_MINIMUM, lower ? 1 : 2);
 }
 
+/* ---- derivatives: gradient, input, and two numbers ------------------------------------------ */
+
+/* Of the gradient and `self`, with the numbers c and s[0] of kernel_codes.def. */
+static int run_slope(mt__call *call, mt_ternary code, const mt_value *grad, const mt_value *self,
+                     const mt_scalar numbers[2])
+{
+    const mt_value pair[] = {*grad, *self};
+    mt_dtype dtype = MT_DTYPE_NONE;
+    MT_TRY(mt__promote_values(pair, 2, &dtype));
+    if (mt_dtype_category(dtype) != MT_CATEGORY_REAL) {
+        return mt__refuse_type(call->row->name, dtype);
+    }
+    const mt_value last = mt__number_as(&numbers[0], dtype);
+    mt__pointwise what = {
+        .kernel = MT_KERNEL_TERNARY,
+        .code = (uint16_t)code,
+        .n_operands = 3,
+        .compute = dtype,
+        .result = dtype,
+        MT_SCALARS(mt__number_as(&numbers[1], dtype)),
+        .operands = {grad, self, &last},
+    };
+    return mt__pointwise_run(call, &what);
+}
+
+int mt__run_softplus_backward(mt__call *call)
+{
+    const mt_scalar numbers[] = {call->args[3], call->args[2]};
+    return run_slope(call, MT_TERNARY_SOFTPLUS_BACKWARD, &call->args[0], &call->args[1], numbers);
+}
+
+int mt__run_hardtanh_backward(mt__call *call)
+{
+    const mt_scalar numbers[] = {call->args[3], call->args[2]};
+    return run_slope(call, MT_TERNARY_HARDTANH_BACKWARD, &call->args[0], &call->args[1], numbers);
+}
+
+/* From the result y: (y + alpha scale) input_scale where it is not above 0, scale elsewhere. */
+static int elu_backward_of_result(mt__call *call)
+{
+    double alpha = mt__arg_real(call, 1);
+    double scale = mt__arg_real(call, 2);
+    if (!(alpha >= 0.0)) {
+        return mtb_fail(
+            MT_ERUNTIME,
+            "In-place elu backward calculation is triggered with a negative slope which "
+            "is not supported. This is caused by calling in-place forward function with "
+            "a negative slope, please call out-of-place version instead.");
+    }
+    mt_tensor *grad = mt__arg_tensor(call, 0);
+    mt_tensor *y = mt__arg_tensor(call, 5);
+    mt_tensor **moved = mt__temp(call);
+    mt_tensor **slope = mt__temp(call);
+    mt_tensor **below = mt__temp(call);
+    mt_tensor **above = mt__temp(call);
+    mt_tensor **negative = mt__temp(call);
+    MT_TRY(mt_add_scalar(y, mt_real(alpha * scale), moved));
+    MT_TRY(mt_mul_scalar(*moved, call->args[3], slope));
+    MT_TRY(mt_mul(grad, *slope, below));
+    MT_TRY(mt_mul_scalar(grad, mt_real(scale), above));
+    MT_TRY(mt_le_scalar(y, mt_int(0), negative));
+    return mt_where(*negative, *below, *above, mt__result_place(call, 0));
+}
+
+int mt__run_elu_backward(mt__call *call)
+{
+    if (mt__arg_bool(call, 4)) {
+        return elu_backward_of_result(call);
+    }
+    mt_value grad = call->args[0];
+    if (mt__arg_real(call, 2) != 1.0) {
+        mt_tensor **scaled = mt__temp(call);
+        MT_TRY(mt_mul_scalar(grad.of.tensor, call->args[2], scaled));
+        grad.of.tensor = *scaled;
+    }
+    const mt_scalar numbers[] = {call->args[3], call->args[1]};
+    return run_slope(call, MT_TERNARY_ELU_BACKWARD, &grad, &call->args[5], numbers);
+}
+
 static int run_one_bound(mt__call *call, mt_binary code)
 {
     mt_dtype dtype = MT_DTYPE_NONE;
