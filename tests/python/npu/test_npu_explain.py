@@ -5,6 +5,8 @@ What the programs wait for is simulated: sleeps, latencies of the device, and ho
 next step is queued. They last many times as long as what the programs do besides, so the answers do not depend on
 how fast the machine is. Exact times: test_explain_faults.c and test_explain_imported.py.
 """
+import os
+import re
 import threading
 import time
 import unittest
@@ -272,6 +274,16 @@ found = prof.explain()
 print(found.findings[0].id if found.findings else "clean")
 print(found)
 """
+
+
+class Suite(unittest.TestCase):
+    def test_every_cause_is_planted(self):
+        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../src/mtprof/analyze/explain/causes.def")
+        with open(path, encoding="utf-8") as rows:
+            causes = re.findall(r'^X\(\w+, "([a-z-]+)"', rows.read(), re.MULTILINE)
+        planted = set(dir(PlantedFaults)) | set(dir(Latencies))
+        self.assertEqual([one for one in causes if "test_" + one.replace("-", "_") not in planted], [])
+        self.assertEqual(len(causes), 15)
 
 
 class CleanPrograms(unittest.TestCase):
