@@ -223,6 +223,25 @@ static double bound_of(const mtprof_ranks *r, size_t index, double *contradictio
     return bound;
 }
 
+/* Ends scatter where a machine has too few processors, and a line through them may miss a limit:
+ * it moves by the least that keeps all, if an offset alone can do that. */
+static void keep_limits(mtprof_ranks *r, size_t index)
+{
+    mtprof__rank *rank = &r->ranks[index];
+    double least = -INFINITY, most = INFINITY;
+    for (size_t i = 0; i < r->n_matched; i++) {
+        const mtprof__part *parts = mtprof__ranks_parts(r, &r->matched[i]);
+        const mtprof__part *own = &parts[index], *other = &parts[r->facts.reference];
+        if (mtprof__part_is_there(own) && mtprof__part_is_there(other)) {
+            least = fmax(least, other->start_ns - mtprof__rank_time(rank, own->end_ns));
+            most = fmin(most, other->end_ns - mtprof__rank_time(rank, own->start_ns));
+        }
+    }
+    if (least <= most) {
+        rank->offset += least > 0 ? least : most < 0 ? most : 0;
+    }
+}
+
 /* ---- all ranks ------------------------------------------------------------------------------- */
 
 typedef struct fitting {
@@ -354,6 +373,9 @@ static int align_by_collectives(mtprof_ranks *r)
     r->facts.contradiction_ns = 0;
     for (size_t i = 0; i < r->n && status == MTPROF_OK; i++) {
         double contradiction = 0;
+        if (i != r->facts.reference) {
+            keep_limits(r, i);
+        }
         r->ranks[i].bound_ns = i == r->facts.reference ? 0 : bound_of(r, i, &contradiction);
         if (isnan(r->ranks[i].bound_ns)) {
             status = mtprof__ranks_no_memory();
