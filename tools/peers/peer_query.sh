@@ -26,12 +26,12 @@ launch() {
     cluster_pids="$cluster_pids $!"
 }
 
-# wait_for FILE TEXT TIMES: until a log has the text that often, at most a minute.
+# wait_for FILE TEXT TIMES: until a log has the text that often, at most four minutes: machines may be busy.
 wait_for() {
     tries=0
     while [ "$(grep -c "$2" "$1" 2>/dev/null || true)" -lt "$3" ]; do
         tries=$((tries + 1))
-        if [ "$tries" -gt 240 ]; then
+        if [ "$tries" -gt 960 ]; then
             cat "$work"/master.log >&2
             return 1
         fi
