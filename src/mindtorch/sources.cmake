@@ -220,6 +220,7 @@ set(MT_ISA_SOURCES
     src/kernels/isa/pointwise/loops_binary_int.c
     src/kernels/isa/pointwise/loops_binary_real.c
     src/kernels/isa/pointwise/loops_convert.c
+    src/kernels/isa/pointwise/loops_half.c
     src/kernels/isa/pointwise/loops_move.c
     src/kernels/isa/pointwise/loops_random.c
     src/kernels/isa/pointwise/loops_ternary.c

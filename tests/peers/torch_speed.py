@@ -321,10 +321,10 @@ def text_of(ns):
 def main():
     parser = argparse.ArgumentParser(prog="torch_speed.py", description=__doc__.splitlines()[0])
     parser.add_argument("bench")
+    parser.add_argument("names", nargs="*")
     parser.add_argument("--ms", type=float, default=100)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--below", type=float, help="show only workloads whose ratio is below this")
-    parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     torch.set_num_threads(1)
     print(f"torch {torch.__version__}, one thread, best of {options.rounds} rounds of {options.ms:g} ms")

@@ -23,6 +23,8 @@ static loop_table *const tables[MT_DTYPE_COUNT][MT_ISA_I_LEVELS] = {
     [MT_DTYPE_I64] = MT_LOOP_LEVELS(&mt__binary_i64),
     [MT_DTYPE_F32] = MT_LOOP_LEVELS(&mt__binary_f32),
     [MT_DTYPE_F64] = MT_LOOP_LEVELS(&mt__binary_f64),
+    [MT_DTYPE_F16] = MT_LOOP_LEVELS(&mt__binary_f16), /* some of them, beside those of float32 */
+    [MT_DTYPE_BF16] = MT_LOOP_LEVELS(&mt__binary_bf16),
 };
 
 /* uint64 has the loops of int64 that give the same bits for both. */
@@ -69,13 +71,23 @@ static mt__loop_fn *find_power(const mt_scalar *exponent, uint32_t dtype)
     return power == -0.5 ? mt__unary_loop(MT_UNARY_RSQRT, dtype) : NULL;
 }
 
+/* The loop for a narrow type itself; NULL where there is none. */
+static mt__loop_fn *find_direct(uint16_t code, uint32_t dtype)
+{
+    loop_table *table = mt__is_narrow(dtype) ? tables[dtype][mt__isa_level()] : NULL;
+    return table == NULL ? NULL : (*table)[code];
+}
+
 /* mt__pointwise() for narrow types too. */
-static uint32_t run_arrays(const mt_array *arrays, int32_t count, mt__loop_fn *loop,
+static uint32_t run_arrays(uint16_t code, const mt_array *arrays, int32_t count, mt__loop_fn *loop,
                            const mt__loop_params *params, int64_t grain)
 {
     bool narrow = mt__is_narrow(arrays[1].dtype) || mt__is_narrow(arrays[count - 1].dtype);
-    return MT_UNLIKELY(narrow) ? mt__pointwise_narrow(arrays, count, loop, params, grain)
-                               : mt__pointwise(arrays, count, loop, params, grain);
+    if (MT_UNLIKELY(narrow)) {
+        mt__loop_fn *direct = find_direct(code, arrays[0].dtype);
+        return mt__pointwise_narrow(arrays, count, loop, direct, params, grain);
+    }
+    return mt__pointwise(arrays, count, loop, params, grain);
 }
 
 /* A number with every element of the tensor: its strides are all 0. */
@@ -88,7 +100,7 @@ static uint32_t run_with_scalar(const mt_kernel_call *call, int64_t form, mt__lo
     if (call->code == MT_BINARY_POW && form == 1) {
         mt__loop_fn *power = find_power(&call->scalars[0], dtype);
         if (power != NULL) {
-            return run_arrays(call->tensors, 2, power, params, CHEAP_GRAIN);
+            return run_arrays(call->code, call->tensors, 2, power, params, CHEAP_GRAIN);
         }
     }
     uint64_t element = 0;
@@ -107,7 +119,7 @@ static uint32_t run_with_scalar(const mt_kernel_call *call, int64_t form, mt__lo
     scalar->dtype = dtype;
     scalar->data = &element;
     scalar->strides = no_strides;
-    return run_arrays(arrays, 3, loop, params, grains[call->code]);
+    return run_arrays(call->code, arrays, 3, loop, params, grains[call->code]);
 }
 
 MT_HOST_KERNEL(BINARY)
@@ -125,9 +137,9 @@ MT_HOST_KERNEL(BINARY)
         params.integer[1] = mt__scalar_integer(&call->scalars[1]);
     }
     int64_t form = call->n_ints > 0 ? call->ints[0] : 0;
-    uint32_t flags = MT_LIKELY(form == 0)
-                         ? run_arrays(call->tensors, 3, loop, &params, grains[call->code])
-                         : run_with_scalar(call, form, loop, &params);
+    uint32_t flags = MT_LIKELY(form == 0) ? run_arrays(call->code, call->tensors, 3, loop, &params,
+                                                       grains[call->code])
+                                          : run_with_scalar(call, form, loop, &params);
     if (MT_UNLIKELY((flags & MT_LOOP_ZERO_DIVISION) != 0)) {
         return mtb_fail(MT_ERUNTIME, "ZeroDivisionError");
     }

@@ -64,7 +64,7 @@ MT_HOST_KERNEL(TERNARY)
         mt__scalar_store(&call->scalars[k], (mt_dtype)arrays[k].dtype, &elements[k]);
     }
     if (MT_UNLIKELY(dtype != out->dtype)) {
-        mt__pointwise_narrow(arrays, 4, loop, &params, GRAIN);
+        mt__pointwise_narrow(arrays, 4, loop, NULL, &params, GRAIN);
     } else {
         mt__pointwise(arrays, 4, loop, &params, GRAIN);
     }

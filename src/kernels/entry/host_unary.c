@@ -23,6 +23,8 @@ static loop_table *const tables[MT_DTYPE_COUNT][MT_ISA_I_LEVELS] = {
     [MT_DTYPE_I64] = MT_LOOP_LEVELS(&mt__unary_i64),
     [MT_DTYPE_F32] = MT_LOOP_LEVELS(&mt__unary_f32),
     [MT_DTYPE_F64] = MT_LOOP_LEVELS(&mt__unary_f64),
+    [MT_DTYPE_F16] = MT_LOOP_LEVELS(&mt__unary_f16), /* some of them, beside those of float32 */
+    [MT_DTYPE_BF16] = MT_LOOP_LEVELS(&mt__unary_bf16),
 };
 
 static const int32_t grains[MT_UNARY_COUNT] = {
@@ -67,7 +69,8 @@ MT_HOST_KERNEL(UNARY)
         set_bounds(&params, call, dtype);
     }
     if (MT_UNLIKELY(dtype != arrays[1].dtype)) {
-        mt__pointwise_narrow(arrays, 2, loop, &params, grains[call->code]);
+        mt__loop_fn *direct = mt__unary_loop(call->code, arrays[1].dtype);
+        mt__pointwise_narrow(arrays, 2, loop, direct, &params, grains[call->code]);
     } else {
         mt__pointwise(arrays, 2, loop, &params, grains[call->code]);
     }

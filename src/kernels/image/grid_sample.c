@@ -25,6 +25,10 @@ enum {
     REFLECTION
 };
 
+enum {
+    GROUP = 32 /* places whose elements are looked up at a time: about 8 KiB */
+};
+
 typedef struct grid_job {
     int64_t sides[3]; /* D, H, W of the image */
     int64_t plane;    /* their product */

@@ -6,6 +6,7 @@
 #include "kernels/entry/host_kernels.h"
 #include "kernels/index/index_rows.h"
 #include "kernels/walk/parallel.h"
+#include "kernels/walk/strided.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -45,6 +46,17 @@ static void read_rows(const mt__index_rows *rows, const mt__index_chunk *chunk, 
     }
 }
 
+/* Whether offsets are at one distance from each other, as those of flip() are. */
+static bool is_even(const int64_t *offsets, int64_t count, int64_t *step)
+{
+    *step = count > 1 ? offsets[1] - offsets[0] : 0;
+    int64_t off = 0;
+    for (int64_t i = 1; i < count; i++) {
+        off |= (offsets[i] - offsets[i - 1]) ^ *step;
+    }
+    return off == 0;
+}
+
 /* Everything that the chunk's indices give. */
 static void read_chunk(const mt__index_rows *rows, const mt__index_chunk *chunk)
 {
@@ -52,11 +64,18 @@ static void read_chunk(const mt__index_rows *rows, const mt__index_chunk *chunk)
     int64_t n_rows = mt__walk_rows(&outer);
     int64_t length = mt__walk_length(&outer);
     bool single = mt__walk_rows(&rows->inner) == 1 && mt__walk_length(&rows->inner) == 1;
+    int64_t to_step = 0, from_step = 0;
+    bool even = single && rows->element_bytes <= 8 && n_rows * length > 1 &&
+                is_even(chunk->dense, chunk->count, &to_step) &&
+                is_even(chunk->indexed, chunk->count, &from_step);
     for (int64_t row = 0; row < n_rows; row++) {
         for (int64_t i = 0; i < length; i++) {
             const char *from = rows->indexed + outer.offsets[0] + i * mt__walk_stride(&outer, 0);
             char *to = rows->dense + outer.offsets[1] + i * mt__walk_stride(&outer, 1);
-            if (single) {
+            if (even) {
+                mt__move_strided(to + chunk->dense[0], to_step, from + chunk->indexed[0], from_step,
+                                 chunk->count, rows->element_bytes);
+            } else if (single) {
                 mt__move_at(to, chunk->dense, from, chunk->indexed, chunk->count,
                             rows->element_bytes);
             } else {

@@ -471,6 +471,94 @@ MT_INLINE double mt__softplus_f64(double x)
     return (x > 0.0 ? x : 0.0) + mt__log1p_unit_f64(mt__exp_f64(-fabs(x)));
 }
 
+/* ---- float results in double: hyperbolic functions, arc tangents, erfc ---- */
+
+MT_INLINE double mt__sinh_wide(double x)
+{
+    double a = fabs(x);
+    double e = mt__exp_f64(a);
+    double large = 0.5 * (e - 1.0 / e);
+    double small = a + a * a * a * (1.0 / 6.0); /* where the difference has few digits */
+    return copysign(a < 1e-3 ? small : large, x);
+}
+
+MT_INLINE double mt__cosh_wide(double x)
+{
+    double e = mt__exp_f64(fabs(x));
+    return 0.5 * (e + 1.0 / e);
+}
+
+/* atan(t) / t, t t = (u + 1) / 2 */
+MT_INLINE double mt__atan_series(double u)
+{
+    double p = -3.3227406550401331e-7;
+    p = p * u + 1.0590749509563522e-6;
+    p = p * u - 2.4919126176239462e-6;
+    p = p * u + 8.4228762891061795e-6;
+    p = p * u - 2.9725795976266733e-5;
+    p = p * u + 0.0001024487701458854;
+    p = p * u - 0.00036095954738048411;
+    p = p * u + 0.001315544831970529;
+    p = p * u - 0.0050308665156089404;
+    p = p * u + 0.020851854775655089;
+    p = p * u - 0.10187654224725719;
+    p = p * u + 0.87041975131709443;
+    return p;
+}
+
+/* The angle of (x, y), as atan2() has it for zeros and infinities. */
+MT_INLINE double mt__atan2_wide(double y, double x)
+{
+    double a = fabs(x), b = fabs(y);
+    double top = b > a ? a : b;
+    double bottom = b > a ? b : a;
+    double t = top / bottom;
+    t = bottom == 0.0 ? 0.0 : t;
+    t = top > DBL_MAX ? 1.0 : t; /* both are infinite */
+    double angle = t * mt__atan_series(2.0 * t * t - 1.0);
+    angle = b > a ? 1.5707963267948966 - angle : angle;
+    angle = (mt__bits_f64(x) >> 63) != 0 ? 3.1415926535897931 - angle : angle;
+    angle = x != x || y != y ? (double)NAN : angle;
+    return copysign(angle, y);
+}
+
+MT_INLINE double mt__atan_wide(double x)
+{
+    double a = fabs(x);
+    double t = a > 1.0 ? 1.0 / a : a;
+    double angle = t * mt__atan_series(2.0 * t * t - 1.0);
+    return copysign(a > 1.0 ? 1.5707963267948966 - angle : angle, x);
+}
+
+/* (x + 2) exp(x x) erfc(x), u = (x - 2) / (x + 2) */
+MT_INLINE double mt__erfcx_series(double u)
+{
+    double p = -5.1995101416348149e-6;
+    p = p * u - 1.7017739800638252e-5;
+    p = p * u + 1.9553198995665533e-5;
+    p = p * u + 0.00013537561379469037;
+    p = p * u + 4.4780068589979217e-5;
+    p = p * u - 0.00065620029597028306;
+    p = p * u - 0.00084136649555426498;
+    p = p * u + 0.0030880953661785012;
+    p = p * u + 0.0064800132639936899;
+    p = p * u - 0.02151023230550928;
+    p = p * u - 0.036442306425671548;
+    p = p * u + 0.27947206532377313;
+    p = p * u - 0.68716068244254425;
+    p = p * u + 1.0215827055224472;
+    return p;
+}
+
+MT_INLINE double mt__erfc_wide(double x)
+{
+    double a = fabs(x);
+    a = a > 30.0 ? 30.0 : a;
+    double u = (a - 2.0) / (a + 2.0);
+    double tail = mt__erfcx_series(u) / (a + 2.0) * mt__exp_f64(-a * a);
+    return x < 0.0 ? 2.0 - tail : tail;
+}
+
 /* ---- power: in double, so that the float is right to its last place ---- */
 
 MT_INLINE float mt__pow_f32(float x, float y)

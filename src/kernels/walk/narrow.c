@@ -68,9 +68,49 @@ static uint32_t run_tiles(void *const *arrays, int64_t n, const mt__loop_params 
     return flags;
 }
 
-uint32_t mt__pointwise_narrow(const mt_array *arrays, int32_t count, mt__loop_fn *loop,
-                              const mt__loop_params *params, int64_t grain)
+/* Whether an array may be one element in all of a step of the walk. */
+static bool may_repeat(const mt_array *array)
 {
+    for (int32_t d = 0; d < array->n_dims; d++) {
+        if (array->sizes[d] > 1 && array->strides[d] == 0) {
+            return true;
+        }
+    }
+    return array->n_dims == 0;
+}
+
+/* Whether a loop for the type itself can run: all have it, or an input is one float for all
+ * elements (a number of the call) and the other one of the type. */
+static bool runs_direct(const mt_array *arrays, int32_t count, uint32_t *wide)
+{
+    *wide = 0;
+    for (int32_t k = 1; k < count; k++) {
+        if (arrays[k].dtype == arrays[0].dtype) {
+            continue;
+        }
+        const mt_array *other = &arrays[k == 1 ? 2 : 1];
+        bool is_number = arrays[k].dtype == MT_DTYPE_F32 && count == 3 && may_repeat(&arrays[k]);
+        for (int32_t d = 0; is_number && d < arrays[k].n_dims; d++) {
+            is_number = arrays[k].strides[d] == 0;
+        }
+        if (!is_number || other->dtype != arrays[0].dtype || may_repeat(other)) {
+            return false;
+        }
+        *wide |= 1U << k;
+    }
+    return true;
+}
+
+uint32_t mt__pointwise_narrow(const mt_array *arrays, int32_t count, mt__loop_fn *loop,
+                              mt__loop_fn *direct, const mt__loop_params *params, int64_t grain)
+{
+    uint32_t wide;
+    if (direct != NULL && runs_direct(arrays, count, &wide)) {
+        mt__loop_params plain = *params;
+        plain.can_repeat = count == 3;
+        plain.wide = wide;
+        return mt__pointwise(arrays, count, direct, &plain, grain);
+    }
     mt__narrow narrow = {.loop = loop, .count = count};
     mt__loop_params own = *params;
     own.narrow = &narrow;

@@ -33,9 +33,10 @@ static inline bool mt__is_narrow(uint32_t dtype)
 /* The loop that converts elements of a type to another. */
 mt__loop_fn *mt__convert_loop(uint32_t from, uint32_t to);
 
-/* mt__pointwise() with a loop for the wide types of `arrays`. */
+/* mt__pointwise() with a loop for the wide types of `arrays`; `direct`: one for their own type, or
+ * NULL. It supports `repeats`. */
 uint32_t mt__pointwise_narrow(const mt_array *arrays, int32_t count, mt__loop_fn *loop,
-                              const mt__loop_params *params, int64_t grain);
+                              mt__loop_fn *direct, const mt__loop_params *params, int64_t grain);
 
 typedef int mt__kernel_body(const mt_kernel_call *call);
 

@@ -152,27 +152,35 @@ typedef struct plane {
     int64_t stride, row_stride;
 } plane;
 
-/* n elements of each of `rows` rows. A repeated element has a separate loop, which the compiler
- * vectorises. Strides are copied to locals, because otherwise the compiler assumes that a write may
- * change them. */
-#define MOVE(type)                                                                    \
-    for (int64_t j = 0; j < rows; j++) {                                              \
-        const int64_t to_stride = to->stride;                                         \
-        const int64_t from_stride = from->stride;                                     \
-        char *row_to = to->data + j * to->row_stride;                                 \
-        const char *row_from = from->data + j * from->row_stride;                     \
-        type element;                                                                 \
-        if (from_stride == 0 && to_stride == (int64_t)sizeof(type)) {                 \
-            memcpy(&element, row_from, sizeof element);                               \
-            for (int64_t i = 0; i < n; i++) {                                         \
-                memcpy(row_to + i * (int64_t)sizeof(type), &element, sizeof element); \
-            }                                                                         \
-            continue;                                                                 \
-        }                                                                             \
-        for (int64_t i = 0; i < n; i++) {                                             \
-            memcpy(&element, row_from + i * from_stride, sizeof element);             \
-            memcpy(row_to + i * to_stride, &element, sizeof element);                 \
-        }                                                                             \
+/* n elements of each of `rows` rows. A repeated element, every second one and the reverse order
+ * have separate loops, which the compiler vectorises. Strides are copied to locals, because
+ * otherwise the compiler assumes that a write may change them. */
+#define MOVE_BY(type, to_step, from_step)                             \
+    for (int64_t i = 0; i < n; i++) {                                 \
+        memcpy(&element, row_from + i * (from_step), sizeof element); \
+        memcpy(row_to + i * (to_step), &element, sizeof element);     \
+    }
+
+#define MOVE(type)                                                   \
+    for (int64_t j = 0; j < rows; j++) {                             \
+        const int64_t size = (int64_t)sizeof(type);                  \
+        const int64_t to_stride = to->stride;                        \
+        const int64_t from_stride = from->stride;                    \
+        char *row_to = to->data + j * to->row_stride;                \
+        const char *row_from = from->data + j * from->row_stride;    \
+        type element;                                                \
+        if (from_stride == 0 && to_stride == size) {                 \
+            memcpy(&element, row_from, sizeof element);              \
+            for (int64_t i = 0; i < n; i++) {                        \
+                memcpy(row_to + i * size, &element, sizeof element); \
+            }                                                        \
+        } else if (from_stride == 2 * size && to_stride == size) {   \
+            MOVE_BY(type, size, 2 * size)                            \
+        } else if (from_stride == -size && to_stride == size) {      \
+            MOVE_BY(type, size, -size)                               \
+        } else {                                                     \
+            MOVE_BY(type, to_stride, from_stride)                    \
+        }                                                            \
     }
 
 static void move_plane(const plane *to, const plane *from, int64_t n, int64_t rows, int64_t bytes)

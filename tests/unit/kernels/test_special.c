@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * special.h and bessel.h: power series and integrals in long double, identities, the ends.
+ * special.h, bessel.h and vector_bessel.h: power series and integrals in long double, identities,
+ * the ends; the vector forms next to the others.
  */
 #include "harness/mt_test.h"
 #include "kernels/number/bessel.h"
 #include "kernels/number/special.h"
+#include "kernels/number/vector_bessel.h"
 
 #include <math.h>
 
@@ -48,6 +50,48 @@ TEST(modified_bessel_functions_are_their_series)
     CHECK(isnan(mt__i0((double)NAN)) && isnan(mt__k0e((double)NAN)));
     CHECK(mt__spherical_j0(0.0) == 1 && mt__spherical_j0((double)INFINITY) == 0);
     CHECK(isinf(mt__y0(0.0)) && isnan(mt__y1(-1.0)));
+}
+
+/* Relative to |expected| + floor, which is 0 for functions without zeros. */
+static double error_of(double value, double expected, double floor)
+{
+    return fabs(value - expected) / (fabs(expected) + floor);
+}
+
+TEST(vector_forms_have_the_digits_of_a_float)
+{
+    for (double x = 1e-6; x < 600; x *= 1.0137) {
+        CHECK(error_of(mt__i0e_wide(-x), mt__i0e(x), 0) < 1e-9);
+        CHECK(error_of(mt__i1e_wide(-x), mt__i1e(-x), 0) < 1e-9);
+        CHECK(error_of(mt__i0_wide(x), mt__i0(x), 0) < 1e-9);
+        CHECK(error_of(mt__i1_wide(x), mt__i1(x), 0) < 1e-9);
+        CHECK(error_of(mt__k_scaled(x, mt__k0_parts(x)), mt__k0e(x), 0) < 1e-9);
+        CHECK(error_of(mt__k_scaled(x, mt__k1_parts(x)), mt__k1e(x), 0) < 1e-9);
+        CHECK(error_of(mt__k_plain(x, mt__k0_parts(x)), mt__k0(x), 0) < 1e-9);
+        CHECK(error_of(mt__k_plain(x, mt__k1_parts(x)), mt__k1(x), 0) < 1e-9);
+        CHECK(error_of(mt__spherical_j0_wide(x), mt__spherical_j0(x), 1e-9) < 1e-7);
+    }
+    CHECK(isinf(mt__i0_wide((double)INFINITY)) && mt__i1e_wide(-(double)INFINITY) == 0);
+    CHECK(mt__i1_wide(-1e30) == -(double)INFINITY && (float)mt__i0_wide(0) == 1);
+    CHECK(isinf(mt__k1_parts(0.0)) && isnan(mt__k_plain(-1.0, mt__k0_parts(-1.0))));
+    CHECK(isnan(mt__i0_wide((double)NAN)) && isnan(mt__k_scaled(NAN, mt__k1_parts(NAN))));
+}
+
+/* A float next to a zero has a value of 1e-8 or more: an absolute error of 1e-15 leaves digits. */
+TEST(vector_forms_of_j_and_y_are_right_next_to_zeros)
+{
+    for (double x = 1e-4; x <= (double)MT_BESSEL_NEAR; x += 0.00137) {
+        CHECK_NEAR_F64(mt__j0_near(x), j0(x), 2e-15);
+        CHECK_NEAR_F64(mt__j1_near(-x), j1(-x), 2e-15);
+        CHECK(error_of(mt__y0_near(x), y0(x), 1) < 2e-15);
+        CHECK(error_of(mt__y1_near(x), y1(x), 1) < 2e-15);
+    }
+    for (double x = 8.0001; x <= (double)MT_BESSEL_LIMIT; x *= 1.00317) {
+        CHECK_NEAR_F64(mt__j0_far(x), j0(x), 2e-14);
+        CHECK_NEAR_F64(mt__j1_far(x), j1(x), 2e-14);
+        CHECK_NEAR_F64(mt__y0_far(x), y0(x), 2e-14);
+        CHECK_NEAR_F64(mt__y1_far(x), y1(x), 2e-14);
+    }
 }
 
 TEST(the_normal_distribution_and_its_inverse)

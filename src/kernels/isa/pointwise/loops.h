@@ -21,6 +21,7 @@ typedef struct mt__loop_params {
     int64_t integer[2];
     bool can_repeat;                 /* the loop supports `repeats` */
     uint32_t repeats;                /* MT_LOOP_REPEATS_*: that input is one element, for all */
+    uint32_t wide;                   /* bits as in `repeats`: it is a float (loops_half.c) */
     const struct mt__narrow *narrow; /* of the loop of narrow.c, which has another one inside */
 } mt__loop_params;
 
@@ -69,6 +70,12 @@ MT_LOOP_TABLE(mt__binary_i32, MT_BINARY_COUNT);
 MT_LOOP_TABLE(mt__binary_i64, MT_BINARY_COUNT);
 MT_LOOP_TABLE(mt__binary_f32, MT_BINARY_COUNT);
 MT_LOOP_TABLE(mt__binary_f64, MT_BINARY_COUNT);
+
+/* Some of them for float16 and bfloat16 themselves (loops_half.c); the others are NULL. */
+MT_LOOP_TABLE(mt__unary_f16, MT_UNARY_COUNT);
+MT_LOOP_TABLE(mt__unary_bf16, MT_UNARY_COUNT);
+MT_LOOP_TABLE(mt__binary_f16, MT_BINARY_COUNT);
+MT_LOOP_TABLE(mt__binary_bf16, MT_BINARY_COUNT);
 
 MT_LOOP_TABLE(mt__ternary_u8, MT_TERNARY_COUNT);
 MT_LOOP_TABLE(mt__ternary_i32, MT_TERNARY_COUNT);

@@ -32,7 +32,7 @@
     X(REMAINDER, T, remainder_##T(x, y))                                      \
     X(FMOD, T, F(fmod)(x, y))                                                 \
     X(POW, T, pow_##T(x, y))                                                  \
-    X(ATAN2, T, F(atan2)(x, y))                                               \
+    X(ATAN2, T, atan2_##T(x, y))                                              \
     X(GELU_BACKWARD, T, x *gelu_slope_##T(y))                                 \
     X(GELU_TANH_BACKWARD, T, x *gelu_tanh_slope_##T(y))                       \
     X(SILU_BACKWARD, T, x *silu_slope_##T(y))                                 \
@@ -49,9 +49,11 @@
     X(ZETA, T, (T)mt__hurwitz_zeta((double)x, (double)y))                     \
     X(XLOG1PY, T, x == C(0.0) && y == y ? C(0.0) : x * F(log1p)(y))
 
-#define pow_float        mt__pow_f32
-#define pow_double       pow
-#define gelu_slope_float mt__gelu_slope_f32
+#define pow_float         mt__pow_f32
+#define pow_double        pow
+#define gelu_slope_float  mt__gelu_slope_f32
+#define atan2_double      atan2
+#define atan2_float(y, x) (float)mt__atan2_wide((double)(y), (double)(x))
 
 #define C_float(number)  number##F
 #define C_double(number) number

@@ -8,6 +8,7 @@
  * float16 and bfloat16 come from float, to which wider types are rounded first, as in torch. A bool
  * is whether the number is not 0: NaN is true.
  */
+#include "kernels/isa/pointwise/half_vectors.h"
 #include "kernels/isa/pointwise/loop_body.h"
 #include "kernels/number/half.h"
 
@@ -108,84 +109,35 @@ TO_REALS(FROM_U64)
 
 /* ---- float16 where the processor converts it ---- */
 
-#ifdef __F16C__
-#    include <immintrin.h>
-
+#ifdef MT_HALF_WIDTH
+/* A register at a time, the rest by half.h; `in` is only read. */
+#    define FAST(from, to, in_type, out_type, load, store)                 \
+        static uint32_t fast_##from##_##to(void *const *arrays, int64_t n, \
+                                           const mt__loop_params *params)  \
+        {                                                                  \
+            out_type *out = arrays[0];                                     \
+            const in_type *in = arrays[1];                                 \
+            int64_t i = 0;                                                 \
+            for (; i + MT_HALF_WIDTH <= n; i += MT_HALF_WIDTH) {           \
+                store(out + i, load(in + i));                              \
+            }                                                              \
+            void *const rest[] = {out + i, (void *)(uintptr_t)(in + i)};   \
+            return i < n ? convert_##from##_##to(rest, n - i, params) : 0; \
+        }
 #    ifdef __AVX512F__
-#        define WIDTH      16
-#        define TO_F32(in) _mm512_storeu_ps(out + i, _mm512_cvtph_ps(_mm256_loadu_si256(in)))
+#        define LOAD_F32  _mm512_loadu_ps
+#        define STORE_F32 _mm512_storeu_ps
 #    else
-#        define WIDTH      8
-#        define TO_F32(in) _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(in)))
+#        define LOAD_F32  _mm256_loadu_ps
+#        define STORE_F32 _mm256_storeu_ps
 #    endif
 
-/* A register at a time, the rest by half.h. */
-static uint32_t fast_F16_F32(void *const *arrays, int64_t n, const mt__loop_params *params)
-{
-    float *out = arrays[0];
-    const uint16_t *in = arrays[1];
-    int64_t i = 0;
-    for (; i + WIDTH <= n; i += WIDTH) {
-        TO_F32((const void *)(in + i));
-    }
-    void *const rest[] = {out + i, (void *)(uintptr_t)(in + i)}; /* `in` is only read */
-    return i < n ? convert_F16_F32(rest, n - i, params) : 0;
-}
-
-/* The processor keeps bits of a NaN; here a NaN is the quiet one with its sign. */
-static uint32_t fast_F32_F16(void *const *arrays, int64_t n, const mt__loop_params *params)
-{
-    uint16_t *out = arrays[0];
-    const float *in = arrays[1];
-    int64_t i = 0;
-    for (; i + WIDTH <= n; i += WIDTH) {
-#    ifdef __AVX512F__
-        __m512 x = _mm512_loadu_ps(in + i);
-        __m512i bits = _mm512_castps_si512(x); /* of a NaN: sign, exponent, the quiet bit */
-        bits = _mm512_mask_and_epi32(bits, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), bits,
-                                     _mm512_set1_epi32((int32_t)0xff800000U));
-        bits = _mm512_mask_or_epi32(bits, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), bits,
-                                    _mm512_set1_epi32(0x00400000));
-        _mm256_storeu_si256((void *)(out + i),
-                            _mm512_cvtps_ph(_mm512_castsi512_ps(bits), _MM_FROUND_TO_NEAREST_INT));
-#    else
-        __m256 x = _mm256_loadu_ps(in + i);
-        __m256 sign = _mm256_and_ps(x, _mm256_set1_ps(-0.0F));
-        __m256 quiet = _mm256_or_ps(sign, _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000)));
-        x = _mm256_blendv_ps(x, quiet, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
-        _mm_storeu_si128((void *)(out + i), _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
-#    endif
-    }
-    void *const rest[] = {out + i, (void *)(uintptr_t)(in + i)};
-    return i < n ? convert_F32_F16(rest, n - i, params) : 0;
-}
-#    ifdef __AVX512F__
-/* What half.h does, sixteen at a time: the compiler packs words of four bytes in more steps. */
-static uint32_t fast_F32_BF16(void *const *arrays, int64_t n, const mt__loop_params *params)
-{
-    uint16_t *out = arrays[0];
-    const float *in = arrays[1];
-    const __m512i ones = _mm512_set1_epi32(1);
-    int64_t i = 0;
-    for (; i + WIDTH <= n; i += WIDTH) {
-        __m512 x = _mm512_loadu_ps(in + i);
-        __m512i bits = _mm512_castps_si512(x);
-        __m512i high = _mm512_srli_epi32(bits, 16);
-        __m512i odd = _mm512_and_epi32(high, ones);
-        __m512i up = _mm512_add_epi32(_mm512_add_epi32(bits, odd), _mm512_set1_epi32(0x7fff));
-        __m512i nan = _mm512_or_epi32(_mm512_and_epi32(high, _mm512_set1_epi32(0x8000)),
-                                      _mm512_set1_epi32(0x7fc0));
-        __m512i word = _mm512_mask_mov_epi32(_mm512_srli_epi32(up, 16),
-                                             _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), nan);
-        _mm256_storeu_si256((void *)(out + i), _mm512_cvtepi32_epi16(word));
-    }
-    void *const rest[] = {out + i, (void *)(uintptr_t)(in + i)};
-    return i < n ? convert_F32_BF16(rest, n - i, params) : 0;
-}
-#        define convert_F32_BF16 fast_F32_BF16
-#    endif
-#    define convert_F16_F32 fast_F16_F32
-#    define convert_F32_F16 fast_F32_F16
+FAST(F16, F32, uint16_t, float, mt__load_f16, STORE_F32)
+FAST(F32, F16, float, uint16_t, LOAD_F32, mt__store_f16)
+FAST(F32, BF16, float, uint16_t, LOAD_F32, mt__store_bf16)
+#    define convert_F16_F32  fast_F16_F32
+#    define convert_F32_F16  fast_F32_F16
+#    define convert_F32_BF16 fast_F32_BF16
 #endif
 
 #define SAME(from, to, loop_from, loop_to) \

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One input, float. Functions are vector_math.h's; sine, cosine and tangent of numbers beyond its
- * range come from libm, a block at a time.
+ * One input, float. Functions are vector_math.h's; sine, cosine, tangent and Bessel functions
+ * (vector_bessel.h) of numbers beyond their range come from libm, a block at a time.
  */
 #include "kernels/isa/pointwise/loop_body.h"
 #include "kernels/number/bessel.h"
 #include "kernels/number/special.h"
+#include "kernels/number/vector_bessel.h"
 #include "kernels/number/vector_math.h"
 
 /* X(code, expression): float to float */
@@ -39,12 +40,12 @@
     X(LEAKY_RELU, x > 0.0F ? x : x * s0)                                                         \
     X(SOFTPLUS, softplus_to(x, s0, s1))                                                          \
     X(ELU, x < 0.0F ? s0 * mt__expm1_f32(x) : x)                                                 \
-    X(ERFC, (float)erfc((double)x))                                                              \
-    X(SINH, sinhf(x))                                                                            \
-    X(COSH, coshf(x))                                                                            \
+    X(ERFC, (float)mt__erfc_wide((double)x))                                                     \
+    X(SINH, (float)mt__sinh_wide((double)x))                                                     \
+    X(COSH, (float)mt__cosh_wide((double)x))                                                     \
     X(ASIN, asinf(x))                                                                            \
     X(ACOS, acosf(x))                                                                            \
-    X(ATAN, atanf(x))                                                                            \
+    X(ATAN, (float)mt__atan_wide((double)x))                                                     \
     X(ASINH, asinhf(x))                                                                          \
     X(ACOSH, acoshf(x))                                                                          \
     X(ATANH, atanhf(x))                                                                          \
@@ -59,19 +60,14 @@
     X(LOG_NDTR, (float)mt__log_ndtr((double)x))                                                  \
     X(NDTRI, (float)mt__ndtri((double)x))                                                        \
     X(ENTR, entr_of(x))                                                                          \
-    X(I0, (float)mt__i0((double)x))                                                              \
-    X(I0E, (float)mt__i0e((double)x))                                                            \
-    X(I1, (float)mt__i1((double)x))                                                              \
-    X(I1E, (float)mt__i1e((double)x))                                                            \
-    X(K0, (float)mt__k0((double)x))                                                              \
-    X(K0E, (float)mt__k0e((double)x))                                                            \
-    X(K1, (float)mt__k1((double)x))                                                              \
-    X(K1E, (float)mt__k1e((double)x))                                                            \
-    X(J0, (float)j0((double)x))                                                                  \
-    X(J1, (float)j1((double)x))                                                                  \
-    X(Y0, (float)mt__y0((double)x))                                                              \
-    X(Y1, (float)mt__y1((double)x))                                                              \
-    X(SPHERICAL_J0, (float)mt__spherical_j0((double)x))                                          \
+    X(I0, (float)mt__i0_wide((double)x))                                                         \
+    X(I0E, (float)mt__i0e_wide((double)x))                                                       \
+    X(I1, (float)mt__i1_wide((double)x))                                                         \
+    X(I1E, (float)mt__i1e_wide((double)x))                                                       \
+    X(K0, (float)mt__k_plain((double)x, mt__k0_parts((double)x)))                                \
+    X(K0E, (float)mt__k_scaled((double)x, mt__k0_parts((double)x)))                              \
+    X(K1, (float)mt__k_plain((double)x, mt__k1_parts((double)x)))                                \
+    X(K1E, (float)mt__k_scaled((double)x, mt__k1_parts((double)x)))                              \
     X(MANTISSA, (float)mt__mantissa((double)x))                                                  \
     X(EXPONENT, (float)mt__exponent((double)x))                                                  \
     X(LOGIT, logit_of(x, s0))                                                                    \
@@ -169,6 +165,57 @@ TRIG(SIN, mt__sin_f32, sinf)
 TRIG(COS, mt__cos_f32, cosf)
 TRIG(TAN, mt__tan_f32, tanf)
 
+/* ---- J and Y, in blocks too: all near, all within the limit, or any ---- */
+
+/* Numbers of a block outside of (low, high]; NaN is. */
+static int64_t count_beyond(const float *in, int64_t n, float low, float high)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++) {
+        count += !(in[i] > low && in[i] <= high);
+    }
+    return count;
+}
+
+#define BESSEL_LOOP(expression)             \
+    MT_I_VECTOR_LOOP                        \
+    for (int64_t i = begin; i < end; i++) { \
+        double x = (double)in[i];           \
+        double a = fabs(x);                 \
+        (void)a;                            \
+        out[i] = (float)(expression);       \
+    }
+
+/* `low`: below it only `scalar` is right. */
+#define BESSEL(code, low, near, far, scalar)                                                    \
+    static uint32_t unary_##code(void *const *arrays, int64_t n, const mt__loop_params *params) \
+    {                                                                                           \
+        (void)params;                                                                           \
+        float *out = arrays[0];                                                                 \
+        const float *in = arrays[1];                                                            \
+        for (int64_t begin = 0; begin < n; begin += TRIG_BLOCK) {                               \
+            int64_t end = n - begin < TRIG_BLOCK ? n : begin + TRIG_BLOCK;                      \
+            int64_t count = end - begin;                                                        \
+            if (count_beyond(in + begin, count, low, MT_BESSEL_NEAR) == 0) {                    \
+                BESSEL_LOOP(near)                                                               \
+            } else if (count_beyond(in + begin, count, low, MT_BESSEL_LIMIT) == 0) {            \
+                BESSEL_LOOP(a <= (double)MT_BESSEL_NEAR ? near : far)                           \
+            } else {                                                                            \
+                for (int64_t i = begin; i < end; i++) {                                         \
+                    out[i] = (float)scalar((double)in[i]);                                      \
+                }                                                                               \
+            }                                                                                   \
+        }                                                                                       \
+        return 0;                                                                               \
+    }
+
+BESSEL(J0, -MT_BESSEL_NEAR, mt__j0_near(x), mt__j0_far(a), j0)
+BESSEL(J1, -MT_BESSEL_NEAR, mt__j1_near(x), mt__j1_far(a), j1)
+BESSEL(Y0, 0.0F, mt__y0_near(x), mt__y0_far(a), mt__y0)
+BESSEL(Y1, 0.0F, mt__y1_near(x), mt__y1_far(a), mt__y1)
+BESSEL(SPHERICAL_J0, -MT_BESSEL_LIMIT, mt__spherical_j0_wide(x), mt__spherical_j0_wide(x),
+       mt__spherical_j0)
+
 mt__loop_fn *const MT_ISA(mt__unary_f32)[MT_UNARY_COUNT] = {
 #define X(code, expression) [MT_UNARY_##code] = unary_##code,
     TO_FLOAT(X) TO_BOOL(X)
@@ -176,4 +223,9 @@ mt__loop_fn *const MT_ISA(mt__unary_f32)[MT_UNARY_COUNT] = {
         [MT_UNARY_SIN] = unary_SIN,
     [MT_UNARY_COS] = unary_COS,
     [MT_UNARY_TAN] = unary_TAN,
+    [MT_UNARY_J0] = unary_J0,
+    [MT_UNARY_J1] = unary_J1,
+    [MT_UNARY_Y0] = unary_Y0,
+    [MT_UNARY_Y1] = unary_Y1,
+    [MT_UNARY_SPHERICAL_J0] = unary_SPHERICAL_J0,
 };
