@@ -5,7 +5,7 @@ import math
 import os
 import warnings
 
-from . import _C
+from . import _C, _forms
 from ._C import Tensor, ops as _ops
 
 
@@ -24,6 +24,11 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
     """The elements without those that equal the one before them, as unique() gives them."""
     values, inverse, counts = _ops.unique_consecutive(input, return_inverse, return_counts, dim)
     return _asked(values, inverse if return_inverse else None, counts if return_counts else None)
+
+
+def _torch():
+    import mindtorch_v2
+    return mindtorch_v2
 
 
 def _asked(values, *more):
@@ -125,8 +130,11 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
 
 
 def _indices(triangle, row, col, offset, dtype, device):
-    inside = _ops.nonzero(triangle(_ops.ones((row, col), device=device), offset))
-    return inside.t().contiguous().to(dtype or _C.int64)
+    def find():
+        inside = _ops.nonzero(triangle(_ops.ones((row, col), device=device), offset))
+        return inside.t().contiguous().to(dtype or _C.int64)
+    name = "aten::tril_indices" if triangle is _ops.tril else "aten::triu_indices"
+    return _C._call_as_op(name, (row, col, offset, dtype, None, device, None), find)
 
 
 def tril_indices(row, col, offset=0, *, dtype=None, device=None):
@@ -137,6 +145,87 @@ def tril_indices(row, col, offset=0, *, dtype=None, device=None):
 def triu_indices(row, col, offset=0, *, dtype=None, device=None):
     """Rows and columns of a matrix's upper triangle."""
     return _indices(_ops.triu, row, col, offset, dtype, device)
+
+
+def cartesian_prod(*tensors):
+    """Every choice of an element of each vector, a row each."""
+    vectors = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    for vector in vectors:
+        _want_vector(vector)
+    def combine():
+        if len(vectors) == 1:
+            return vectors[0]
+        grids = _torch().meshgrid(*vectors, indexing="ij")
+        return _ops.stack([_ops.flatten(grid) for grid in grids], 1)
+    return _C._call_as_op("aten::cartesian_prod", (list(vectors),), combine)
+
+
+def _want_vector(input):
+    if input.dim() != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
+
+
+def combinations(input, r=2, with_replacement=False):
+    """Every choice of r elements of a vector in its order, a row each."""
+    _want_vector(input)
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    def choose():
+        if r == 0:
+            return _ops.empty((0,), dtype=input.dtype, device=input.device)
+        places = [_ops.arange(0, input.numel(), device=input.device)] * r
+        grids = _torch().meshgrid(*places, indexing="ij")
+        kept = _ops.ones([input.numel()] * r, dtype=_C.bool, device=input.device)
+        for before, after in zip(grids, grids[1:]):
+            kept = kept & (before <= after if with_replacement else before < after)
+        return _ops.stack([input[grid[kept]] for grid in grids], 1)
+    return _C._call_as_op("aten::combinations", (input, r, with_replacement), choose)
+
+
+def unravel_index(indices, shape):
+    """Coordinates, a tensor for each dimension, of places in a flattened tensor of this shape."""
+    if indices.is_floating_point() or indices.is_complex() or indices.dtype is _C.bool:
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    sizes = [shape] if isinstance(shape, int) else list(shape)
+    if any(not isinstance(size, int) for size in sizes):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
+    steps = [math.prod(sizes[i + 1:]) for i in range(len(sizes))]
+    return tuple(_ops.floor_divide(indices, step).remainder(size) for step, size in zip(steps, sizes))
+
+
+def logspace(start, end, steps, base=10.0, *, dtype=None, device=None, requires_grad=False, layout=None, out=None,
+             pin_memory=False):
+    """`steps` powers of the base, with exponents at equal distances from start to end."""
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    if out is not None:
+        return _forms.into(logspace(start, end, steps, base, dtype=out.dtype, device=out.device), out)
+    wanted = dtype or _C.get_default_dtype()
+    def make():
+        exponents = _ops.linspace(start, end, steps, dtype=_C.float64, device=device)
+        return (_ops.pow(base, exponents) if base else exponents * 0.0).to(wanted)
+    made = _C._call_as_op("aten::logspace", (start, end, steps, base, dtype, layout, device, pin_memory), make)
+    return made.requires_grad_() if requires_grad else made
+
+
+def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """A tensor of these sizes and strides, whose elements are not set."""
+    if len(size) != len(stride):
+        raise RuntimeError(f"mismatch in length of strides and shape: {len(stride)} strides, {len(size)} sizes")
+    if any(step < 0 for step in stride):
+        raise RuntimeError(f"empty_strided: strides must not be negative, got {tuple(stride)}")
+    def make():
+        count = 0 if 0 in size else 1 + sum((n - 1) * step for n, step in zip(size, stride))
+        return _ops.as_strided(_ops.empty((count,), dtype=dtype, device=device), size, stride)
+    made = _C._call_as_op("aten::empty_strided", (size, stride, dtype, layout, device, pin_memory), make)
+    return made.requires_grad_() if requires_grad else made
+
+
+def _shape_as_tensor(input):
+    """The sizes."""
+    return _C._call_as_op("aten::_shape_as_tensor", (input,), lambda: _C.tensor(list(input.shape), dtype=_C.int64))
 
 
 def randint_like(input, low, high=None, *, dtype=None, device=None):
@@ -323,7 +412,8 @@ def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tr
 
 FUNCTIONS = {function.__name__: function for function in (
     cdist, unique, unique_consecutive, isin, _assert_async, take, take_along_dim, tensor_split, diff,
-    tril_indices, triu_indices, randint_like, deg2rad, rad2deg, vdot,
+    tril_indices, triu_indices, randint_like, cartesian_prod, combinations, unravel_index, logspace, empty_strided,
+    _shape_as_tensor, deg2rad, rad2deg, vdot,
     kron, fill, lu, stft, istft)}
 METHODS = {name: FUNCTIONS[name] for name in """
     unique unique_consecutive take take_along_dim tensor_split diff deg2rad rad2deg vdot kron lu stft istft
