@@ -108,6 +108,7 @@ set(MT_PYTHON_TESTS
     tensors/test_legacy_types
     tensors/test_linalg
     tensors/test_op_binding
+    tensors/test_package_names
     tensors/test_order
     tensors/test_special
     tensors/test_pickling

@@ -51,14 +51,27 @@ PRIVATE_NAMES = {
     "torch.onnx.symbolic_opset9": ["masked_fill", "softmax"], "torch.onnx.symbolic_opset12": [],
     "torch.utils._pytree": ["_get_node_type"], "torch.utils._sympy.numbers": ["IntInfinity"],
     "torch.utils._sympy.value_ranges": ["ValueRanges"], "torch.utils.cpp_extension": ["load"],
-    "torch.utils.data.dataloader": ["_BaseDataLoaderIter"], "torch.utils.data.datapipes.iter": ["Batcher"],
+    "torch.utils.data.datapipes.iter": ["Batcher"],
     "torch.utils.data.datapipes.iter.combinatorics": ["ShufflerIterDataPipe"],
-    "torch.export.decomp_utils": ["CustomDecompTable"],
+    "torch.export.decomp_utils": ["CustomDecompTable"], "torch.autograd": ["_disable_profiler"],
+    "torch.utils.data.dataloader": ["_BaseDataLoaderIter", "_DatasetKind", "_collate_fn_t"],
+    "torch.utils.data._utils.worker": ["_generate_state", "_worker_info"], "torch.utils._triton": ["has_triton"],
+    "torch.nn.utils._per_sample_grad": ["call_for_per_sample_grads"],
+    "torch.nn.utils._named_member_accessor": ["NamedMemberAccessor", "swap_tensor"],
+    "torch.nested._internal.nested_tensor": ["NestedTensor", "_tensor_symint_registry"],
+    "torch.nested._internal.ops": ["extract_kwargs"], "torch.jit": ["_get_trace_graph"],
+    "torch._jit_internal": ["_copy_to_script_wrapper"],
+    "torch.fx.passes.shape_prop": ["ShapeProp"], "torch.jit._recursive": ["concrete_type_store"],
+    "torch.ao.quantization": ["FakeQuantizeBase", "ObserverBase"],
+    "torch.distributed.pipelining.microbatch": ["TensorChunkSpec"],
+    "torch.utils._foreach_utils": ["_group_tensors_by_device_and_dtype"],
 }
 # Modules of which only the names above are kept.
 ONLY_THESE = ("torch._dynamo.", "torch._inductor.", "torch._prims_common", "torch.onnx.symbolic_", "torch.export._trace",
               "torch._C._distributed_rpc", "torch.fx._symbolic_trace", "torch.utils._sympy", "torch.utils.cpp_extension",
-              "torch._higher_order_ops.", "torch.ao.quantization.", "torch.utils.data.datapipes.")
+              "torch._higher_order_ops.", "torch.ao.quantization", "torch.utils.data.datapipes.",
+              "torch.utils.data._utils", "torch.utils._triton", "torch.nested._internal", "torch.fx.passes.shape_prop",
+              "torch.jit._recursive", "torch.distributed.pipelining.")
 # What no package of models or layers imports.
 LEFT_OUT = ("torch.onnx.symbolic_", "torch.onnx.ops.", "torch.onnx.verification", 
             "torch.distributed.tensor.debug", "torch.distributed.tensor.examples", "torch.distributed.examples",

@@ -61,9 +61,9 @@ from ._C import is_anomaly_check_nan_enabled, is_anomaly_enabled  # noqa: E402
 from .autograd.grad_mode import is_inference_mode_enabled  # noqa: E402
 
 _PACKAGES = frozenset("""
-    _dynamo accelerator amp autograd backends compiler cpu cuda distributed distributions fft func fx hub jit
-    library linalg mps nn npu onnx optim overrides profiler random return_types serialization special storage
-    testing types utils version xpu
+    __config__ _dynamo _foreach _utils accelerator amp autograd backends compiler cpu cuda distributed distributions
+    fft func fx hub jit library linalg mps multiprocessing nn npu onnx optim overrides profiler random return_types
+    serialization special storage testing types utils version xpu
 """.split())
 
 # Names that live in a package which is imported only for them.
@@ -86,7 +86,14 @@ _ELSEWHERE.update(dict.fromkeys("""
 """.split(), "amp.autocast_mode"))
 
 
+_ELSEWHERE["vmap"] = "func"
+_ELSEWHERE.update(dict.fromkeys("_check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_type "
+                                "_check_value get_device_module typename".split(), "utils._checks"))
+
+
 def __getattr__(name):
+    if name.startswith("_foreach_"):
+        return getattr(_importlib.import_module(f"{__name__}._foreach"), name)
     if name in _PACKAGES:
         return _importlib.import_module(f"{__name__}.{name}")
     if name in _ELSEWHERE:
@@ -96,15 +103,27 @@ def __getattr__(name):
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
+def _call_plainly(func, types, args=(), kwargs=None):
+    """What __torch_function__ is of classes that want none of it: ours never is called."""
+    return func(*args, **kwargs or {})
+
+
 def _name_of_c(name):
-    """Names of torch's C part that programs use: torch._C._profiler, a call that reports to nobody, and one that asks
-    for transforms of torch.func, which are plain calls here."""
+    """Names of torch's C part that programs use: torch._C._profiler, a call that reports to nobody, those that ask for
+    transforms of torch.func and for a trace, which are plain calls here, and the one that reads to()'s arguments."""
     if name == "_profiler":
         return _importlib.import_module(f"{__name__}.profiler._profiler")
     if name == "_log_api_usage_once":
         return lambda event: None
     if name == "_are_functorch_transforms_active":
         return lambda: False
+    if name == "_disabled_torch_function_impl":
+        return _call_plainly
+    if name == "_get_tracing_state":
+        return lambda: None
+    if name == "_nn":
+        return _importlib.import_module("types").SimpleNamespace(
+            _parse_to=_importlib.import_module(f"{__name__}.nn.modules.module")._parse_to)
     raise AttributeError(f"module '{_C.__name__}' has no attribute '{name}'")
 
 

@@ -5,7 +5,7 @@ import math
 import os
 import warnings
 
-from . import _C
+from . import _C, _forms
 from ._C import Tensor, ops as _ops
 
 
@@ -24,6 +24,11 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
     """The elements without those that equal the one before them, as unique() gives them."""
     values, inverse, counts = _ops.unique_consecutive(input, return_inverse, return_counts, dim)
     return _asked(values, inverse if return_inverse else None, counts if return_counts else None)
+
+
+def _torch():
+    import mindtorch_v2
+    return mindtorch_v2
 
 
 def _asked(values, *more):
@@ -125,8 +130,11 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
 
 
 def _indices(triangle, row, col, offset, dtype, device):
-    inside = _ops.nonzero(triangle(_ops.ones((row, col), device=device), offset))
-    return inside.t().contiguous().to(dtype or _C.int64)
+    def find():
+        inside = _ops.nonzero(triangle(_ops.ones((row, col), device=device), offset))
+        return inside.t().contiguous().to(dtype or _C.int64)
+    name = "aten::tril_indices" if triangle is _ops.tril else "aten::triu_indices"
+    return _C._call_as_op(name, (row, col, offset, dtype, None, device, None), find)
 
 
 def tril_indices(row, col, offset=0, *, dtype=None, device=None):
@@ -137,6 +145,11 @@ def tril_indices(row, col, offset=0, *, dtype=None, device=None):
 def triu_indices(row, col, offset=0, *, dtype=None, device=None):
     """Rows and columns of a matrix's upper triangle."""
     return _indices(_ops.triu, row, col, offset, dtype, device)
+
+
+def _shape_as_tensor(input):
+    """The sizes."""
+    return _C._call_as_op("aten::_shape_as_tensor", (input,), lambda: _C.tensor(list(input.shape), dtype=_C.int64))
 
 
 def randint_like(input, low, high=None, *, dtype=None, device=None):
@@ -323,7 +336,7 @@ def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tr
 
 FUNCTIONS = {function.__name__: function for function in (
     cdist, unique, unique_consecutive, isin, _assert_async, take, take_along_dim, tensor_split, diff,
-    tril_indices, triu_indices, randint_like, deg2rad, rad2deg, vdot,
+    tril_indices, triu_indices, randint_like, _shape_as_tensor, deg2rad, rad2deg, vdot,
     kron, fill, lu, stft, istft)}
 METHODS = {name: FUNCTIONS[name] for name in """
     unique unique_consecutive take take_along_dim tensor_split diff deg2rad rad2deg vdot kron lu stft istft

@@ -88,8 +88,10 @@ def _gather(input, dim, index, *, sparse_grad=False, out=None):
 
 @_form("scatter", "scatter_")
 def _scatter(name):
-    """reduce="add" or "multiply"."""
+    """A number by the name of value=; reduce="add" or "multiply"."""
     def call(input, dim, index, src=None, *, value=None, reduce=None):
+        if src is None and value is not None and reduce is None:
+            return getattr(_ops, name)(input, dim, index, value)
         src = value if src is None else src
         if reduce is None or src is None:
             return NotImplemented

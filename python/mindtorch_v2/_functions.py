@@ -277,10 +277,14 @@ def diag(input, diagonal=0, *, out=None):
     """A matrix with this vector on its diagonal, or the diagonal of a matrix."""
     if out is not None:
         return _forms.into(diag(input, diagonal), out)
+    if input.dim() not in (1, 2):
+        raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.dim()}D")
+    return _C._call_as_op("aten::diag", (input, diagonal), _diag, input, diagonal)
+
+
+def _diag(input, diagonal):
     if input.dim() == 2:
         return _ops.diagonal(input, diagonal).clone()
-    if input.dim() != 1:
-        raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.dim()}D")
     size = input.numel() + abs(diagonal)
     places = _ops.arange(0, input.numel(), device=input.device)
     rows, columns = places + _builtin_max(-diagonal, 0), places + _builtin_max(diagonal, 0)

@@ -83,7 +83,7 @@ def _constructed(dtype, device, args, kwargs):
         raise TypeError("new(): invalid data type 'str'")
     if not hasattr(first, "__len__") or len(args) > 1:
         raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
-    return _C.tensor(first, dtype=dtype, device=device)
+    return _C.as_tensor(first, dtype=dtype, device=device)
 
 
 def new(self, *args, **kwargs):

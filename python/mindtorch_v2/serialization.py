@@ -24,6 +24,7 @@ import pickle
 import struct
 import zipfile
 from collections import Counter, OrderedDict, defaultdict
+from typing import BinaryIO, Callable, Optional, Union
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import _weights_only
@@ -37,6 +38,10 @@ __all__ = [
     "safe_globals",
     "save",
 ]
+
+DEFAULT_PROTOCOL = 2
+MAP_LOCATION = Optional[Union[Callable, torch.device, str, dict]]  # for annotations, as FILE_LIKE
+FILE_LIKE = Union[str, os.PathLike, BinaryIO]
 
 _ALIGN = 64
 _PADDING = 0x4246  # "FB", an extra field of zip that others skip
@@ -246,7 +251,7 @@ def _save_file(value, file):
     file.write(memory.getbuffer())
 
 
-def save(obj, f, pickle_module=pickle, pickle_protocol=2, _use_new_zipfile_serialization=True):
+def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_new_zipfile_serialization=True):
     """Writes an object to a path or a binary file; torch.load() reads it as well.
 
     Tensors are written with their whole storage, once for all that share it. The pickle in the file is

@@ -4,7 +4,7 @@
 import math
 
 from .. import _C, _composed
-from .._C import Tensor, ops as _ops
+from .._C import ops as _ops
 from .grids import empty_strided
 from .samples import _as_op
 
@@ -34,15 +34,6 @@ def is_neg(input):
 def get_device(input):
     """The accelerator's index, -1 on other devices."""
     return input.get_device()
-
-
-def typename(obj):
-    """The name of an object's type, a tensor's with that of its elements."""
-    if isinstance(obj, Tensor):
-        return obj.type()
-    kind = obj if hasattr(obj, "__qualname__") else type(obj)
-    module = getattr(kind, "__module__", None) or ""
-    return kind.__qualname__ if module in ("", "builtins", "__builtin__") else f"{module}.{kind.__qualname__}"
 
 
 # ---- methods that change a tensor ----

@@ -31,16 +31,17 @@ def range(start=0, end=None, step=1, *, dtype=None, device=None, requires_grad=F
     return made.requires_grad_() if requires_grad else made
 
 
-def logspace(start, end, steps, base=10.0, *, dtype=None, device=None, requires_grad=False, out=None):
-    """base to the power of linspace(start, end, steps)."""
+def logspace(start, end, steps, base=10.0, *, dtype=None, device=None, requires_grad=False, layout=None, out=None,
+             pin_memory=False):
+    """`steps` powers of the base, with exponents at equal distances from start to end."""
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
-    dtype = dtype or (out.dtype if out is not None else _C.get_default_dtype())
+    wanted = dtype or (out.dtype if out is not None else _C.get_default_dtype())
 
     def compute():
         powers = _ops.linspace(start, end, steps, dtype=_C.float64, device=device)
-        return _ops.pow(base, powers).to(dtype)
-    made = _as_op("logspace", (start, end, steps, base), compute)
+        return (_ops.pow(base, powers) if base else powers * 0.0).to(wanted)
+    made = _as_op("logspace", (start, end, steps, base, dtype, layout, device, pin_memory), compute)
     made = made if out is None else _forms.into(made, out)
     return made.requires_grad_() if requires_grad else made
 
@@ -98,9 +99,10 @@ def unravel_index(indices, shape):
     if indices.is_floating_point() or indices.is_complex() or indices.dtype is _C.bool:
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    for size in shape:
-        if not isinstance(size, int) or size < 0:
-            raise ValueError(f"'shape' cannot have negative values, but got {shape}")
+    if any(not isinstance(size, int) for size in shape):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+    if any(size < 0 for size in shape):
+        raise ValueError(f"'shape' cannot have negative values, but got {shape}")
     found, after = [], 1
     for size in reversed(shape):
         found.append(_ops.remainder(_ops.floor_divide(indices, after), size))
@@ -219,11 +221,16 @@ def put(input, index, source, accumulate=False):
     return _ops.reshape(flat, input.shape)
 
 
-def empty_strided(size, stride, *, dtype=None, device=None, requires_grad=False):
+def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Memory for a tensor of that shape whose elements are so far apart."""
     size, stride = tuple(size), tuple(stride)
     if len(size) != len(stride):
         raise RuntimeError(f"dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})")
-    count = 0 if 0 in size else 1 + sum((n - 1) * step for n, step in zip(size, stride))
-    made = _ops.as_strided(_ops.empty((count,), dtype=dtype, device=device), size, stride)
+    if any(step < 0 for step in stride):
+        raise RuntimeError(f"empty_strided: strides must not be negative, got {stride}")
+
+    def make():
+        count = 0 if 0 in size else 1 + sum((n - 1) * step for n, step in zip(size, stride))
+        return _ops.as_strided(_ops.empty((count,), dtype=dtype, device=device), size, stride)
+    made = _as_op("empty_strided", (size, stride, dtype, layout, device, pin_memory), make)
     return made.requires_grad_() if requires_grad else made

@@ -26,7 +26,8 @@ from ._discrete import (
     OneHotCategoricalStraightThrough,
     Poisson,
 )
-from ._multivariate import Dirichlet, MultivariateNormal
+from ._multivariate import Dirichlet, LowRankMultivariateNormal, MultivariateNormal
+from .constraint_registry import biject_to, transform_to
 from .distribution import Distribution, ExponentialFamily
 from .kl import kl_divergence, register_kl
 from .transforms import *  # noqa: F403
@@ -50,6 +51,7 @@ _MODULES = {  # torch's modules, by what they hold
     "independent": [Independent],
     "laplace": [Laplace],
     "log_normal": [LogNormal],
+    "lowrank_multivariate_normal": [LowRankMultivariateNormal],
     "mixture_same_family": [MixtureSameFamily],
     "multinomial": [Multinomial],
     "multivariate_normal": [MultivariateNormal],
@@ -63,7 +65,8 @@ _MODULES = {  # torch's modules, by what they hold
 }
 
 __all__ = sorted(
-    ["Distribution", "ExponentialFamily", "constraints", "kl_divergence", "register_kl", "transforms", *_transforms]
+    ["Distribution", "ExponentialFamily", "biject_to", "constraints", "transform_to"]
+    + ["kl_divergence", "register_kl", "transforms", *_transforms]
     + [_cls.__name__ for _classes in _MODULES.values() for _cls in _classes]
 )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Distributions of vectors: Dirichlet and the multivariate normal distribution."""
+"""Distributions of vectors: Dirichlet and the multivariate normal distribution, also with a factor of low rank."""
 
 import math
 
@@ -148,3 +148,84 @@ class MultivariateNormal(Distribution):
     def entropy(self):
         n = self._event_shape[0]
         return 0.5 * n * (1.0 + math.log(2 * math.pi)) + self._half_log_det()
+
+
+class LowRankMultivariateNormal(Distribution):
+    """The normal distribution of vectors whose covariance is cov_factor @ cov_factor.mT + diag(cov_diag)."""
+
+    arg_constraints = {
+        "loc": constraints.real_vector,
+        "cov_factor": constraints.independent(constraints.real, 2),
+        "cov_diag": constraints.independent(constraints.positive, 1),
+    }
+    support = constraints.real_vector
+    has_rsample = True
+
+    def __init__(self, loc, cov_factor, cov_diag, validate_args=None):
+        if loc.dim() < 1:
+            raise ValueError("loc must be at least one-dimensional.")
+        size = loc.shape[-1:]
+        if cov_factor.dim() < 2:
+            raise ValueError("cov_factor must be at least two-dimensional, with optional leading batch dimensions")
+        if cov_factor.shape[-2:-1] != size:
+            raise ValueError(f"cov_factor must be a batch of matrices with shape {size[0]} x m")
+        if cov_diag.shape[-1:] != size:
+            raise ValueError(f"cov_diag must be a batch of vectors with shape {size}")
+        batch_shape = torch.broadcast_shapes(loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1])
+        self.loc = loc.expand(batch_shape + size)
+        self.cov_factor = cov_factor.expand(batch_shape + cov_factor.shape[-2:])
+        self.cov_diag = cov_diag.expand(batch_shape + size)
+        super().__init__(batch_shape, size, validate_args=validate_args)
+
+    def expand(self, batch_shape, _instance=None):
+        batch_shape = torch.Size(batch_shape)
+        whole = batch_shape + self.event_shape
+        return self._expanded(LowRankMultivariateNormal, _instance, batch_shape, loc=self.loc.expand(whole),
+                              cov_factor=self.cov_factor.expand(whole + self.cov_factor.shape[-1:]),
+                              cov_diag=self.cov_diag.expand(whole))
+
+    mean = property(lambda self: self.loc)
+    mode = property(lambda self: self.loc)
+    variance = property(lambda self: self.cov_factor.pow(2).sum(-1) + self.cov_diag)
+
+    @lazy_property
+    def covariance_matrix(self):
+        return self.cov_factor @ self.cov_factor.mT + torch.diag_embed(self.cov_diag)
+
+    @lazy_property
+    def scale_tril(self):
+        return cholesky(self.covariance_matrix)
+
+    @lazy_property
+    def precision_matrix(self):
+        inverse = inverse_lower(self.scale_tril)
+        return inverse.mT @ inverse
+
+    def rsample(self, sample_shape=torch.Size()):
+        shape = self._extended_shape(sample_shape)
+        like = {"dtype": self.loc.dtype, "device": self.loc.device}
+        low = torch.empty(shape[:-1] + self.cov_factor.shape[-1:], **like).normal_()
+        own = torch.empty(shape, **like).normal_()
+        return self.loc + (self.cov_factor @ low.unsqueeze(-1)).squeeze(-1) + self.cov_diag.sqrt() * own
+
+    def _capacitance(self):
+        """The Cholesky factor of 1 + factor.mT @ diag^-1 @ factor, a matrix of the rank's size."""
+        weighted = self.cov_factor.mT / self.cov_diag.unsqueeze(-2)
+        inner = weighted @ self.cov_factor
+        return cholesky(inner + torch.eye(inner.shape[-1], dtype=inner.dtype, device=inner.device)), weighted
+
+    def _log_det(self, inner):
+        return 2 * inner.diagonal(dim1=-2, dim2=-1).log().sum(-1) + self.cov_diag.log().sum(-1)
+
+    def log_prob(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        inner, weighted = self._capacitance()
+        away = value - self.loc
+        solved = solve_lower(inner, (weighted @ away.unsqueeze(-1)).squeeze(-1))
+        square = (away.pow(2) / self.cov_diag).sum(-1) - solved.pow(2).sum(-1)
+        return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + self._log_det(inner) + square)
+
+    def entropy(self):
+        inner, _ = self._capacitance()
+        return 0.5 * (self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + self._log_det(inner))

@@ -3,6 +3,13 @@
 
 import mindtorch_v2 as torch
 
+__all__ = """
+    Constraint MixtureSameFamilyConstraint boolean cat corr_cholesky dependent dependent_property greater_than
+    greater_than_eq half_open_interval independent integer_interval interval is_dependent less_than lower_cholesky
+    lower_triangular multinomial nonnegative nonnegative_integer one_hot positive positive_definite positive_integer
+    positive_semidefinite real real_vector simplex square stack symmetric unit_interval
+""".split()
+
 
 class Constraint:
     """A region; event_dim dimensions of a value are judged together."""
@@ -93,9 +100,12 @@ class _Bounded(Constraint):
 
     names = ()
 
-    def __init__(self, *bounds):
-        for name, bound in zip(self.names, bounds):
+    def __init__(self, *bounds, **named):
+        for name, bound in (*zip(self.names, bounds), *named.items()):
+            if name not in self.names:
+                raise TypeError(f"{type(self).__name__}() got an unexpected keyword argument '{name}'")
             setattr(self, name, bound)
+        super().__init__()
 
     def __repr__(self):
         shown = ", ".join(f"{name}={getattr(self, name)}" for name in self.names)
@@ -203,6 +213,70 @@ class _PositiveDefinite(Constraint):
         return symmetric & (diagonal > 0).all(-1)
 
 
+class _CorrCholesky(Constraint):
+    """Factors of correlation matrices: lower triangular, with rows of length 1."""
+
+    event_dim = 2
+
+    def check(self, value):
+        eps = torch.finfo(value.dtype).eps * value.size(-1) * 10
+        unit = (value.norm(dim=-1) - 1).abs().le(eps).all(-1)
+        return _LowerCholesky().check(value) & unit
+
+
+class _Square(Constraint):
+    event_dim = 2
+
+    def check(self, value):
+        return torch.full(value.shape[:-2], value.shape[-2] == value.shape[-1], dtype=torch.bool, device=value.device)
+
+
+class _Symmetric(_Square):
+    def check(self, value):
+        square = super().check(value)
+        if not square.all():
+            return square
+        return ((value - value.mT).abs() <= 1e-6 + 1e-5 * value.abs()).all(-1).all(-1)
+
+
+class _PositiveSemidefinite(_Symmetric):
+    def check(self, value):
+        symmetric = super().check(value)
+        if not symmetric.all():
+            return symmetric
+        return torch.linalg.eigvalsh(value).ge(0).all(-1)
+
+
+class _Parts(Constraint):
+    """Constraints of parts of a value along one of its dimensions."""
+
+    def __init__(self, cseq, dim=0):
+        self.cseq, self.dim = list(cseq), dim
+        self.is_discrete = any(each.is_discrete for each in self.cseq)
+
+
+class _Cat(_Parts):
+    def __init__(self, cseq, dim=0, lengths=None):
+        super().__init__(cseq, dim)
+        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
+        self.event_dim = max(each.event_dim for each in self.cseq)
+
+    def check(self, value):
+        parts = value.split(self.lengths, self.dim)
+        return torch.cat([each.check(part) for each, part in zip(self.cseq, parts)], self.dim)
+
+
+class _Stack(_Parts):
+    def __init__(self, cseq, dim=0):
+        super().__init__(cseq, dim)
+        highest = max(each.event_dim for each in self.cseq)
+        self.event_dim = highest + 1 if self.dim + highest < 0 else highest
+
+    def check(self, value):
+        parts = [value.select(self.dim, i) for i in range(value.size(self.dim))]
+        return torch.stack([each.check(part) for each, part in zip(self.cseq, parts)], self.dim)
+
+
 class MixtureSameFamilyConstraint(Constraint):
     """A constraint of all components of a mixture, of which values have no dimension."""
 
@@ -241,3 +315,9 @@ simplex = _Simplex()
 lower_triangular = _LowerTriangular()
 lower_cholesky = _LowerCholesky()
 positive_definite = _PositiveDefinite()
+corr_cholesky = _CorrCholesky()
+square = _Square()
+symmetric = _Symmetric()
+positive_semidefinite = _PositiveSemidefinite()
+cat = _Cat
+stack = _Stack

@@ -145,6 +145,13 @@ class Distribution:
                 f"({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
             )
 
+    def _get_checked_instance(self, cls, _instance=None):
+        """An object for expand() to fill; a class with an __init__ of its own must have its own expand()."""
+        if _instance is None and type(self).__init__ != cls.__init__:
+            raise NotImplementedError(f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ "
+                                      "method must also define a custom .expand() method.")
+        return type(self).__new__(type(self)) if _instance is None else _instance
+
     def _expanded(self, kind, _instance, batch_shape, **attributes):
         """A distribution of class `kind` with these attributes, which were checked before."""
         new = _instance if _instance is not None else type(self).__new__(type(self))

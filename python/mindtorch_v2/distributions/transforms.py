@@ -12,13 +12,20 @@ from .utils import sum_rightmost
 __all__ = [
     "AbsTransform",
     "AffineTransform",
+    "CatTransform",
     "ComposeTransform",
+    "CorrCholeskyTransform",
+    "CumulativeDistributionTransform",
     "ExpTransform",
     "IndependentTransform",
+    "LowerCholeskyTransform",
+    "PositiveDefiniteTransform",
     "PowerTransform",
+    "ReshapeTransform",
     "SigmoidTransform",
     "SoftmaxTransform",
     "SoftplusTransform",
+    "StackTransform",
     "StickBreakingTransform",
     "TanhTransform",
     "Transform",
@@ -37,7 +44,7 @@ class Transform:
         if cache_size not in (0, 1):
             raise ValueError("cache_size must be 0 or 1")
         self._cache_size = cache_size
-        self._inverse = None
+        self._inv = None
         self._cached = (None, None)
 
     @property
@@ -50,9 +57,9 @@ class Transform:
     @property
     def inv(self):
         """The inverse."""
-        if self._inverse is None:
-            self._inverse = _InverseTransform(self)
-        return self._inverse
+        if self._inv is None:
+            self._inv = _InverseTransform(self)
+        return self._inv
 
     @property
     def sign(self):
@@ -66,7 +73,7 @@ class Transform:
         import copy
 
         other = copy.copy(self)
-        other._cache_size, other._inverse, other._cached = cache_size, None, (None, None)
+        other._cache_size, other._inv, other._cached = cache_size, None, (None, None)
         return other
 
     def __call__(self, x):
@@ -82,7 +89,7 @@ class Transform:
         before, result = self._cached
         if self._cache_size and y is result:
             return before
-        x = self._undo(y)
+        x = self._inverse(y)
         if self._cache_size:
             self._cached = (x, y)
         return x
@@ -90,7 +97,7 @@ class Transform:
     def _call(self, x):
         raise NotImplementedError
 
-    def _undo(self, y):
+    def _inverse(self, y):
         raise NotImplementedError
 
     def log_abs_det_jacobian(self, x, y):
@@ -191,7 +198,7 @@ class ComposeTransform(Transform):
             x = part(x)
         return x
 
-    def _undo(self, y):
+    def _inverse(self, y):
         for part in reversed(self.parts):
             y = part.inv(y)
         return y
@@ -250,7 +257,7 @@ class IndependentTransform(Transform):
     def _call(self, x):
         return self.base_transform(x)
 
-    def _undo(self, y):
+    def _inverse(self, y):
         return self.base_transform.inv(y)
 
     def log_abs_det_jacobian(self, x, y):
@@ -270,7 +277,7 @@ class ExpTransform(Transform):
     def _call(self, x):
         return x.exp()
 
-    def _undo(self, y):
+    def _inverse(self, y):
         return y.log()
 
     def log_abs_det_jacobian(self, x, y):
@@ -294,7 +301,7 @@ class PowerTransform(Transform):
     def _call(self, x):
         return x.pow(self.exponent)
 
-    def _undo(self, y):
+    def _inverse(self, y):
         return y.pow(1 / self.exponent)
 
     def log_abs_det_jacobian(self, x, y):
@@ -317,7 +324,7 @@ class SigmoidTransform(Transform):
         info = torch.finfo(x.dtype)
         return x.sigmoid().clamp(min=info.tiny, max=1.0 - info.eps)
 
-    def _undo(self, y):
+    def _inverse(self, y):
         info = torch.finfo(y.dtype)
         y = y.clamp(min=info.tiny, max=1.0 - info.eps)
         return y.log() - (-y).log1p()
@@ -336,7 +343,7 @@ class SoftplusTransform(Transform):
     def _call(self, x):
         return softplus(x)
 
-    def _undo(self, y):
+    def _inverse(self, y):
         return (-y).expm1().neg().log() + y
 
     def log_abs_det_jacobian(self, x, y):
@@ -353,7 +360,7 @@ class TanhTransform(Transform):
     def _call(self, x):
         return x.tanh()
 
-    def _undo(self, y):
+    def _inverse(self, y):
         return 0.5 * (y.log1p() - (-y).log1p())
 
     def log_abs_det_jacobian(self, x, y):
@@ -368,7 +375,7 @@ class AbsTransform(Transform):
     def _call(self, x):
         return x.abs()
 
-    def _undo(self, y):
+    def _inverse(self, y):
         return y
 
 
@@ -400,7 +407,7 @@ class AffineTransform(Transform):
     def _call(self, x):
         return self.loc + self.scale * x
 
-    def _undo(self, y):
+    def _inverse(self, y):
         return (y - self.loc) / self.scale
 
     def log_abs_det_jacobian(self, x, y):
@@ -426,7 +433,7 @@ class SoftmaxTransform(Transform):
     def _call(self, x):
         return x.softmax(-1)
 
-    def _undo(self, y):
+    def _inverse(self, y):
         return y.log()
 
 
@@ -444,7 +451,7 @@ class StickBreakingTransform(Transform):
         first = torch.ones_like(z[..., :1])
         return torch.cat([z, first], -1) * torch.cat([first, left], -1)
 
-    def _undo(self, y):
+    def _inverse(self, y):
         kept = y[..., :-1]
         offset = y.shape[-1] - torch.ones_like(kept).cumsum(-1)
         left = (1 - kept.cumsum(-1)).clamp(min=torch.finfo(y.dtype).tiny)
@@ -460,3 +467,14 @@ class StickBreakingTransform(Transform):
 
     def inverse_shape(self, shape):
         return shape[:-1] + (shape[-1] - 1,)
+
+
+def _clipped_sigmoid(x):
+    """The sigmoid, kept away from 0 and 1."""
+    limits = torch.finfo(x.dtype)
+    return x.sigmoid().clamp(min=limits.tiny, max=1.0 - limits.eps)
+
+
+from ._transforms_matrix import (  # noqa: E402 they derive from Transform
+    CatTransform, CorrCholeskyTransform, CumulativeDistributionTransform, LowerCholeskyTransform,
+    PositiveDefiniteTransform, ReshapeTransform, StackTransform)

@@ -55,6 +55,14 @@ def sum_rightmost(value, n):
     return value if n == 0 else value.sum(tuple(range(-n, 0)))
 
 
+_sum_rightmost = sum_rightmost  # the name in torch, which packages import
+
+
+def _standard_normal(shape, dtype, device):
+    """Normal numbers of mean 0 and deviation 1."""
+    return torch.empty(shape, dtype=dtype, device=device).normal_()
+
+
 class lazy_property:  # noqa: N801 torch's name
     """An attribute that is computed when it is first asked for."""
 

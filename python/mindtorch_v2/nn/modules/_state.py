@@ -11,7 +11,7 @@ from mindtorch_v2 import Tensor
 from ...utils.hooks import add_hook
 from ..parameter import Parameter
 
-_EXTRA = "_extra_state"  # the key of what get_extra_state gives
+_EXTRA_STATE_KEY_SUFFIX = "_extra_state"  # the key of what get_extra_state gives
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
@@ -89,7 +89,7 @@ class StatefulModule:
         for name, tensor in self._saved_tensors():
             destination[prefix + name] = tensor if keep_vars else tensor.detach()
         if type(self).get_extra_state is not StatefulModule.get_extra_state:
-            destination[prefix + _EXTRA] = self.get_extra_state()
+            destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
     def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
         """All parameters and persistent buffers by path; they share memory with the module's."""
@@ -151,19 +151,19 @@ class StatefulModule:
         for name, own in wanted.items():
             if prefix + name in state_dict:
                 self._load_one(name, own, prefix + name, state_dict[prefix + name], assign, error_msgs)
-        has_extra = prefix + _EXTRA in state_dict
+        has_extra = prefix + _EXTRA_STATE_KEY_SUFFIX in state_dict
         takes_extra = type(self).set_extra_state is not StatefulModule.set_extra_state
         if has_extra and takes_extra:
-            self.set_extra_state(state_dict[prefix + _EXTRA])
+            self.set_extra_state(state_dict[prefix + _EXTRA_STATE_KEY_SUFFIX])
         if not strict:
             return
-        names = [*wanted, _EXTRA] if takes_extra else wanted
+        names = [*wanted, _EXTRA_STATE_KEY_SUFFIX] if takes_extra else wanted
         missing_keys += [prefix + name for name in names if prefix + name not in state_dict]
         if has_extra and not takes_extra:
-            unexpected_keys.append(prefix + _EXTRA)
+            unexpected_keys.append(prefix + _EXTRA_STATE_KEY_SUFFIX)
         for key in state_dict:
             name, below, _ = key.removeprefix(prefix).partition(".")
-            known = name in self._modules if below else name in wanted or name == _EXTRA
+            known = name in self._modules if below else name in wanted or name == _EXTRA_STATE_KEY_SUFFIX
             if key.startswith(prefix) and not known:
                 unexpected_keys.append(key)
 

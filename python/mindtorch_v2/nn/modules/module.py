@@ -392,7 +392,7 @@ class Module(StatefulModule):
     def to(self, *args, **kwargs):
         """to(device=None, dtype=None, non_blocking=False), to(dtype), to(tensor), to(memory_format=): in place."""
         device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
-        if dtype is not None and not dtype.is_floating_point:
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
             )
@@ -403,7 +403,7 @@ class Module(StatefulModule):
                     "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
                     "torch.nn.Module.to() when moving module from meta to a different device."
                 )
-            wanted = dtype if tensor.is_floating_point() else None
+            wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
             if memory_format is not None and tensor.dim() in (4, 5):
                 return tensor.to(device, wanted, non_blocking, memory_format=memory_format)
             if wanted is None and device is None:

@@ -7,7 +7,7 @@ import mindtorch_v2 as torch
 
 from .. import functional as F
 from ..parameter import Parameter
-from .parametrizations import as_matrix, norm_except_dim
+from .parametrizations import as_matrix, norm_except_dim, scaled_direction
 
 
 class WeightNorm:
@@ -20,7 +20,7 @@ class WeightNorm:
     def compute_weight(self, module):
         """The weight of the module's g and v."""
         g, v = getattr(module, self.name + "_g"), getattr(module, self.name + "_v")
-        return v * (g / norm_except_dim(v, self.dim))
+        return scaled_direction(v, g, self.dim)
 
     def __call__(self, module, inputs):
         setattr(module, self.name, self.compute_weight(module))

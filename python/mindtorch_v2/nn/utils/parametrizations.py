@@ -6,7 +6,7 @@ import mindtorch_v2 as torch
 from .. import functional as F
 from ..modules.module import Module
 from . import parametrize
-from ..._C import ops
+from ..._C import _call_as_op, ops
 
 __all__ = ["spectral_norm", "weight_norm"]
 
@@ -19,13 +19,18 @@ def norm_except_dim(v, dim):
     return ops.linalg_vector_norm(v, 2, others, True) if others else v.abs()
 
 
+def scaled_direction(v, g, dim):
+    """v with norms g; one op of a profile, as torch's is."""
+    return _call_as_op("aten::_weight_norm", (v, g, dim), lambda: v * (g / norm_except_dim(v, dim)))
+
+
 class _WeightNorm(Module):
     def __init__(self, dim=0):
         super().__init__()
         self.dim = -1 if dim is None else dim
 
     def forward(self, weight_g, weight_v):
-        return weight_v * (weight_g / norm_except_dim(weight_v, self.dim))
+        return scaled_direction(weight_v, weight_g, self.dim)
 
     def right_inverse(self, weight):
         return norm_except_dim(weight, self.dim), weight

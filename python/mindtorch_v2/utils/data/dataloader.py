@@ -230,7 +230,7 @@ class DataLoader:
         return (count if self.drop_last else count + self.batch_size - 1) // self.batch_size
 
 
-class _Iteration:
+class _BaseDataLoaderIter:
     """Takes requests one after the other; each batch is a row of a profile. A class has _take()."""
 
     def __init__(self, loader):
@@ -282,7 +282,7 @@ class _Iteration:
         raise NotImplementedError("{} cannot be pickled", type(self).__name__)
 
 
-class _SingleProcessDataLoaderIter(_Iteration):
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     """Makes the batches in this process."""
 
     def __init__(self, loader):
@@ -294,7 +294,7 @@ class _SingleProcessDataLoaderIter(_Iteration):
         return self._make(next(self._requests))
 
 
-class _MultiProcessingDataLoaderIter(_Iteration):
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """Has a crew make the batches, ahead of what is taken (DL2)."""
 
     def __init__(self, loader):
