@@ -104,11 +104,11 @@ static bool runs_direct(const mt_array *arrays, int32_t count, uint32_t *wide)
 uint32_t mt__pointwise_narrow(const mt_array *arrays, int32_t count, mt__loop_fn *loop,
                               mt__loop_fn *direct, const mt__loop_params *params, int64_t grain)
 {
-    uint32_t wide;
-    if (direct != NULL && runs_direct(arrays, count, &wide)) {
+    uint32_t numbers; /* bits: operands of the wide type */
+    if (direct != NULL && runs_direct(arrays, count, &numbers)) {
         mt__loop_params plain = *params;
         plain.can_repeat = count == 3;
-        plain.wide = wide;
+        plain.wide = numbers;
         return mt__pointwise(arrays, count, direct, &plain, grain);
     }
     mt__narrow narrow = {.loop = loop, .count = count};
