@@ -4,7 +4,8 @@
  *
  * Ranks leave a synchronising collective at nearly the same moment: the ends of the shared ones
  * give each clock a line (offset and drift) by least absolute deviations, first against the
- * reference, the first rank, then against the middle of all ranks' ends.
+ * reference, the first rank, then against the middle of all ranks' ends. A drift that the scatter
+ * of the ends explains, or that is larger than clocks have, is taken for none.
  *
  * The bound does not rest on that. No rank leaves such a collective before another has come:
  *
@@ -31,6 +32,9 @@ enum {
 };
 #define MOST_CONTRADICTION_NS 1e6 /* more: these are not the same collectives, or no such clock */
 #define SMALLEST_NS           1.0
+/* Clocks of computers are within 100 ppm of each other, those of guests within some hundred. A
+ * steeper line comes from ends that scatter over a short time. */
+#define MOST_DRIFT 5e-4
 
 typedef struct line {
     double offset, drift;
@@ -93,13 +97,30 @@ static line fit_start(const double *x, const double *z, size_t n, double *room)
     return (line){mtprof__median(room, n), drift};
 }
 
+/* How sure the slope is: the scatter over the time that the points span, with fewer points less. */
+static bool has_drift(const double *x, const double *z, size_t n, const line *found, double *room)
+{
+    for (size_t i = 0; i < n; i++) {
+        room[i] = fabs(z[i] - found->offset - found->drift * x[i]);
+    }
+    double scatter = 1.48 * mtprof__median(room, n); /* a standard deviation, where it is normal */
+    double span = x[n - 1] - x[0];
+    double error = scatter * sqrt(12.0 / (double)n) / (span > 1 ? span : 1);
+    return fabs(found->drift) <= MOST_DRIFT && fabs(found->drift) > 3 * error;
+}
+
+/* Where the points cannot tell a drift, or none that a clock has, there is an offset alone. */
 static line fit(const double *x, const double *z, size_t n, double *room)
 {
     line found = fit_start(x, z, n, room);
     for (int i = 0; i < REWEIGHTS; i++) {
         found = fit_once(x, z, n, &found);
     }
-    return found;
+    if (has_drift(x, z, n, &found, room)) {
+        return found;
+    }
+    memcpy(room, z, n * sizeof *z);
+    return (line){mtprof__median(room, n), 0};
 }
 
 /* ---- the bound ------------------------------------------------------------------------------- */
