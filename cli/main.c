@@ -86,7 +86,7 @@ cli_tables cli_tables_of(const cli_command *command)
 
 static void print_row(const char *word, const char *summary)
 {
-    printf("  %s%-9s%s %s\n", cli_style(CLI_BOLD), word, cli_style(CLI_PLAIN), summary);
+    printf("  %s%-10s%s %s\n", cli_style(CLI_BOLD), word, cli_style(CLI_PLAIN), summary);
 }
 
 static void print_programs(void)

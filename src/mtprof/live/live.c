@@ -200,8 +200,8 @@ static int64_t end_ns(const mtprof_live *live)
     return last > live->last_ns ? last : live->last_ns;
 }
 
-/* From when on a ring has all that its threads and devices recorded. A source's first chunk is never
- * reused. */
+/* From when on a ring has all that its threads and devices recorded. The first chunk of a source is
+ * never reused. */
 static int64_t ring_start(const mtprof_live *live)
 {
     int64_t start = -MTB_TIME_MOST;
