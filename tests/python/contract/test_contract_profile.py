@@ -77,7 +77,8 @@ class Arguments(ContractTest):
                 "experimental_config": None, "execution_trace_observer": None, "acc_events": False,
                 "use_cuda": None,
                 "custom_trace_id_callback": None, "post_processing_timeout_s": None,
-                "path": None, "buffer_bytes": None, "policy": "spill", "with_calls": False, "overhead": None, "process_counters": None}
+                "path": None, "buffer_bytes": None, "policy": "spill", "with_calls": False, "overhead": None,
+                "process_counters": None}
 
     def test_signature(self):
         parameters = inspect.signature(profile).parameters
