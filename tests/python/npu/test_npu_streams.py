@@ -298,7 +298,7 @@ class Gil(unittest.TestCase):
     def test_who_waits_lets_others_run(self):
         self.assertEqual(run_python(COUNTING % WAITING, MINDTORCH_NPU_SIM_LATENCY_NS="5000000"),
                          "views keep it True\n")
-        self.assertEqual(run_python(COUNTING % A_FULL_QUEUE, MINDTORCH_NPU_SIM_LATENCY_NS="200000000"),
+        self.assertEqual(run_python(COUNTING % A_FULL_QUEUE, MINDTORCH_NPU_SIM_LATENCY_NS="1000000000"),
                          "a launch that waits for room lets go\n")
 
     def test_a_full_queue(self):
