@@ -77,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
 {
-    uint8_t *copy = malloc(size_bytes + 1);
+    uint8_t *copy = calloc(size_bytes + 1, 1);
     require(copy != NULL);
     if (size_bytes > 0) {
         memcpy(copy, data, size_bytes);

@@ -35,6 +35,7 @@ ONE = {
     "deg2rad": lambda t, x: t.deg2rad(x),
     "rad2deg": lambda t, x: t.rad2deg(x), "sgn": lambda t, x: t.sgn(x), "nansum": lambda t, x: t.nansum(x),
     "fill": lambda t, x: t.fill(x, 1), "numel": lambda t, x: t.tensor(t.numel(x)),
+    "_shape_as_tensor": lambda t, x: t._shape_as_tensor(x),
     "is_floating_point": lambda t, x: t.tensor(t.is_floating_point(x)),
     "tensor_split": lambda t, x: t.tensor_split(x, 2), "atleast_1d": lambda t, x: t.atleast_1d(x),
     "atleast_2d": lambda t, x: t.atleast_2d(x), "atleast_3d": lambda t, x: t.atleast_3d(x),
