@@ -72,11 +72,15 @@ MT_INLINE mtprof__live_credit *credit_of(mtprof__live_slot *s, uint32_t at, uint
     return at < s->n_credits && s->credits[at].key == key ? &s->credits[at] : NULL;
 }
 
+/* The row of a scope for which there was no memory: the scope is open, and its end will come. */
+#define NO_ROW UINT64_MAX
+
 MT_INLINE int begin(mtprof_live *live, mtprof__live_stream *stream)
 {
     mtprof__live_slot *s = stream->thread;
     uint32_t at = s->slot.at;
     uint32_t row = 0;
+    s->slot.scopes[at].user = NO_ROW;
     MT_TRY(row_of(live, s, at, &row));
     mtprof__scope *scope = &s->slot.scopes[at];
     scope->user = row;
@@ -97,16 +101,16 @@ MT_INLINE int end(mtprof_live *live, mtprof__live_stream *stream, uint32_t at)
 {
     mtprof__live_slot *s = stream->thread;
     const mtprof__scope *scope = &s->slot.scopes[at];
-    mtprof__live_row *row = &live->rows[scope->user];
     mtprof__live_credit *credit = credit_of(s, at, scope->key);
     int64_t counted = credit != NULL ? credit->ns : 0;
     int64_t self = scope->self_ns;
     if (credit != NULL) {
         credit->key = 0;
     }
-    if (MT_UNLIKELY(scope->end_ns < live->floor_ns)) {
+    if (MT_UNLIKELY(scope->end_ns < live->floor_ns || scope->user == NO_ROW)) {
         return MTPROF_OK;
     }
+    mtprof__live_row *row = &live->rows[scope->user];
     if (MT_UNLIKELY(scope->start_ns < live->floor_ns) &&
         self > mtb_sub_sat(scope->end_ns, live->floor_ns)) {
         self = mtb_sub_sat(scope->end_ns, live->floor_ns); /* the rest was before the window */
@@ -125,10 +129,10 @@ static int late(mtprof_live *live, mtprof__live_stream *stream)
     uint32_t row = 0;
     MT_TRY(row_of(live, s, at, &row));
     mtprof__scope *scope = &s->slot.scopes[at];
-    uint32_t before = (uint32_t)scope->user;
-    if (row == before) {
+    if (scope->user == row || scope->user == NO_ROW) {
         return MTPROF_OK;
     }
+    uint32_t before = (uint32_t)scope->user;
     const mtprof__live_credit *credit = credit_of(s, at, scope->key);
     double counted = credit != NULL ? (double)credit->ns : 0;
     double calls = scope->start_ns >= live->floor_ns ? 1 : 0;
@@ -280,6 +284,9 @@ int mtprof__live_credit_open(mtprof_live *live, mtprof__live_stream *stream)
         int64_t duration = mtb_sub_sat(limit, scope->start_ns);
         int64_t self = mtb_sub_sat(mtb_sub_sat(duration, scope->child_ns), inner_ns);
         inner_ns = duration;
+        if (scope->user == NO_ROW) {
+            continue;
+        }
         if (!mtb_reach((void **)&s->credits, &s->n_credits, at, sizeof *s->credits)) {
             return mtb_fail(MTPROF_ENOMEM, "follow trace: no memory for %u open scopes", at);
         }
