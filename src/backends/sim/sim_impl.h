@@ -167,7 +167,7 @@ typedef struct sim_all {
     uint64_t memory_bytes; /* of each */
     uint64_t latency_ns;
     uint64_t kernel_ns; /* a kernel takes at least this long */
-    bool blocking; /* calls wait for their work */
+    bool blocking;      /* calls wait for their work */
     sim_device devices[SIM_DEVICES];
     pthread_mutex_t lock; /* S2 */
     pthread_cond_t parked_more;
