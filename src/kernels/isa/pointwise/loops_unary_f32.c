@@ -213,7 +213,7 @@ BESSEL(J0, -MT_BESSEL_NEAR, mt__j0_near(x), mt__j0_far(a), j0)
 BESSEL(J1, -MT_BESSEL_NEAR, mt__j1_near(x), mt__j1_far(a), j1)
 BESSEL(Y0, 0.0F, mt__y0_near(x), mt__y0_far(a), mt__y0)
 BESSEL(Y1, 0.0F, mt__y1_near(x), mt__y1_far(a), mt__y1)
-BESSEL(SPHERICAL_J0, -MT_BESSEL_LIMIT, mt__spherical_j0_wide(x), mt__spherical_j0_wide(x),
+BESSEL(SPHERICAL_J0, -MT_BESSEL_LIMIT, mt__spherical_j0_wide(x), mt__spherical_j0_wide(a),
        mt__spherical_j0)
 
 mt__loop_fn *const MT_ISA(mt__unary_f32)[MT_UNARY_COUNT] = {
