@@ -159,18 +159,23 @@ static bool read_hardware(mtprof__watch *w, uint32_t which, double *sum)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static bool read_rss(mtprof__watch *w, int64_t *bytes)
+int64_t mtprof__resident_bytes(int statm)
 {
     char text[128];
-    unsigned long long pages = 0;
-    ssize_t n = w->statm >= 0 ? pread(w->statm, text, sizeof text - 1, 0) : -1;
+    ssize_t n = statm >= 0 ? pread(statm, text, sizeof text - 1, 0) : -1;
     text[n > 0 ? n : 0] = '\0';
-    if (n <= 0 || sscanf(text, "%*s %llu", &pages) != 1) {
-        w->failed++;
-        return false;
-    }
-    *bytes = (int64_t)(pages * (unsigned long long)sysconf(_SC_PAGESIZE));
-    return true;
+    char *resident = NULL; /* the second number; the first is the address space */
+    char *end = NULL;
+    (void)strtoull(text, &resident, 10);
+    unsigned long long pages = strtoull(resident, &end, 10);
+    return end != resident ? (int64_t)(pages * (unsigned long long)sysconf(_SC_PAGESIZE)) : -1;
+}
+
+static bool read_rss(mtprof__watch *w, int64_t *bytes)
+{
+    *bytes = mtprof__resident_bytes(w->statm);
+    w->failed += *bytes < 0;
+    return *bytes >= 0;
 }
 
 static double seconds(struct timeval time)

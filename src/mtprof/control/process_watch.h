@@ -28,4 +28,7 @@ void mtprof__watch_stop(mtprof__watch *watch);
 /* PWA3. NULL is allowed. */
 void mtprof__watch_forget(mtprof__watch *watch);
 
+/* Of this process, from its open /proc/self/statm; -1: not known. */
+int64_t mtprof__resident_bytes(int statm);
+
 #endif /* MTPROF_CONTROL_PROCESS_WATCH_H */

@@ -6,15 +6,16 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "mtprof/control/process_watch.h"
 #include "mtprof/flight/flight_impl.h"
 #include "mtprof/steps/steps_file.h"
 
 #include <mtprof/live.h>
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
-#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -57,13 +58,12 @@ static uint64_t clock_ns(clockid_t clock)
 
 static int64_t resident_bytes(void)
 {
-    unsigned long long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
-    bool known = file != NULL && fscanf(file, "%*s %llu", &pages) == 1;
-    if (file != NULL) {
-        (void)fclose(file);
+    int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    int64_t bytes = mtprof__resident_bytes(statm);
+    if (statm >= 0) {
+        close(statm);
     }
-    return known ? (int64_t)(pages * (unsigned long long)sysconf(_SC_PAGESIZE)) : -1;
+    return bytes;
 }
 
 /* ---- a summary ------------------------------------------------------------------------------- */

@@ -283,7 +283,7 @@ static int add_if_wanted(mtprof_explain *e, int64_t start_ns, int64_t end_ns, in
 static void leave_out_start(mtprof_explain *e)
 {
     mtprof__step *steps = e->steps;
-    if (e->n_steps < 3 || e->options.step_given ||
+    if (e->n_steps < 3 || steps == NULL || e->options.step_given ||
         steps[0].end_ns - steps[0].start_ns < 2 * (steps[1].end_ns - steps[1].start_ns)) {
         return;
     }
