@@ -266,7 +266,10 @@ typedef struct rebuilt {
 
 static mtprof_status add_words(rebuilt *control, const uint64_t *words, uint64_t n)
 {
-    if (control->capacity - control->n < n) {
+    if (n == 0) {
+        return MTPROF_OK;
+    }
+    if (control->words == NULL || control->capacity - control->n < n) {
         uint64_t wanted = (control->n + n) * 2;
         uint64_t *larger = mtb_resize(control->words, wanted, sizeof *larger);
         if (larger == NULL) {
