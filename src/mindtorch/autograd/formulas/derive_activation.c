@@ -86,6 +86,30 @@ static int keep_below(mt__backward *b, mt_tensor *positive)
     return mt_masked_fill_scalar(mt__bw_last(b), positive, mt_int(0), MT_STEP(b));
 }
 
+/* Of mt__prelu_twice: by g, h where x is positive and w h elsewhere, plus k x there. */
+static int prelu_by_grad(mt__backward *b, mt_tensor *positive)
+{
+    mt_tensor *first = b->grads[0];
+    mt_tensor *second = b->grads[1];
+    mt_tensor *sum = NULL;
+    if (first != NULL) {
+        MT_TRY(mt_mul(first, mt__bw_arg(b, 2), MT_STEP(b)));
+        MT_TRY(mt_where(positive, first, mt__bw_last(b), MT_STEP(b)));
+        sum = mt__bw_last(b);
+    }
+    if (second != NULL) {
+        MT_TRY(mt_mul(second, mt__bw_arg(b, 1), MT_STEP(b)));
+        MT_TRY(keep_below(b, positive));
+        mt_tensor *share = mt__bw_last(b);
+        if (sum != NULL) {
+            MT_TRY(mt_add(sum, share, MT_STEP(b)));
+        }
+        sum = mt__bw_last(b);
+    }
+    mt__bw_give(b, 0, sum);
+    return MT_OK;
+}
+
 /* With h and k coming in for x > 0 ? g : w g and for x > 0 ? 0 : x g: by g the same slopes, by x
  * k g and by w h g where x is not positive. */
 int mt__prelu_twice(mt__backward *b)
@@ -97,22 +121,7 @@ int mt__prelu_twice(mt__backward *b)
     MT_TRY(mt_gt_scalar(x, mt_int(0), MT_STEP(b)));
     mt_tensor *positive = mt__bw_last(b);
     if (mt__wants(b, 0)) {
-        mt_tensor *sum = NULL;
-        if (first != NULL) {
-            MT_TRY(mt_mul(first, mt__bw_arg(b, 2), MT_STEP(b)));
-            MT_TRY(mt_where(positive, first, mt__bw_last(b), MT_STEP(b)));
-            sum = mt__bw_last(b);
-        }
-        if (second != NULL) {
-            MT_TRY(mt_mul(second, x, MT_STEP(b)));
-            MT_TRY(keep_below(b, positive));
-            mt_tensor *share = mt__bw_last(b);
-            if (sum != NULL) {
-                MT_TRY(mt_add(sum, share, MT_STEP(b)));
-            }
-            sum = mt__bw_last(b);
-        }
-        mt__bw_give(b, 0, sum);
+        MT_TRY(prelu_by_grad(b, positive));
     }
     if (mt__wants(b, 1) && second != NULL) {
         MT_TRY(mt_mul(second, grad, MT_STEP(b)));
