@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/fail.h"
+#include "mtprof/record/hot/ticks.h"
 
 #include <mtprof/trace.h>
 
@@ -70,13 +71,6 @@ struct mtprof__watch {
     uint64_t failed;     /* PWA2 */
     readings before;
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
-}
 
 /* ---- hardware counters ----------------------------------------------------------------------- */
 
@@ -201,7 +195,7 @@ static bool read_usage(mtprof__watch *w, readings *now)
 /* The first time there is nothing to compare with but resident memory. */
 static void record_counters(mtprof__watch *w)
 {
-    readings now = {.at_ns = now_ns()};
+    readings now = {.at_ns = mtprof__mono_ns()};
     double passed = (double)(now.at_ns - w->before.at_ns) * 1e-9;
     bool rates = w->before.at_ns != 0 && passed > 0;
     int64_t rss = 0;
@@ -227,12 +221,12 @@ static void record_counters(mtprof__watch *w)
 static void *watch(void *argument)
 {
     mtprof__watch *w = argument;
-    uint64_t next = now_ns();
+    uint64_t next = mtprof__mono_ns();
     bool last = false;
     while (!last) {
         last = __atomic_load_n(&w->leave, __ATOMIC_ACQUIRE);
         record_counters(w);
-        uint64_t now = now_ns();
+        uint64_t now = mtprof__mono_ns();
         next = next + w->every_ns > now ? next + w->every_ns : now + w->every_ns;
         const struct timespec end = {.tv_sec = (time_t)(next / SECOND_NS),
                                      .tv_nsec = (long)(next % SECOND_NS)};

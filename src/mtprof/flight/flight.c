@@ -40,10 +40,10 @@ static void prepare_process(void)
     pthread_atfork(lock_current, unlock_current, unlock_current);
 }
 
-static uint64_t now_ns(void)
+uint64_t mtprof__flight_clock_ns(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
@@ -309,7 +309,7 @@ static mtprof_status begin_dump(mtprof_flight *flight, mtprof_session **session,
     uint64_t distance = flight->config.dumps_distance_ns;
     pthread_mutex_lock(&flight->lock);
     *session = own_session(flight);
-    uint64_t now = now_ns();
+    uint64_t now = mtprof__flight_clock_ns(CLOCK_MONOTONIC);
     uint64_t last = flight->last_dump_ns;
     bool early = *session != NULL && last != 0 && now - last < distance;
     if (early) {
@@ -376,7 +376,7 @@ mtprof_status mtprof__flight_dump(mtprof_flight *flight, const mtprof__dump_requ
     flight->counts.deleted += deleted;
     flight->counts.chunks_missed += done.chunks_missed;
     if (status == MTPROF_OK) {
-        flight->last_dump_ns = now_ns();
+        flight->last_dump_ns = mtprof__flight_clock_ns(CLOCK_MONOTONIC);
     }
     disown_session(flight);
     pthread_mutex_unlock(&flight->lock);

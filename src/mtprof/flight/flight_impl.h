@@ -23,6 +23,7 @@
 
 #include <pthread.h>
 #include <sys/types.h>
+#include <time.h>
 
 enum {
     MTPROF__FLIGHT_NAME_MAX = 64,
@@ -47,6 +48,8 @@ struct mtprof_flight {
 };
 
 /* ---- flight.c ---- */
+
+uint64_t mtprof__flight_clock_ns(clockid_t clock);
 
 /* What a dump says of itself. */
 typedef struct mtprof__dump_request {

@@ -49,13 +49,6 @@ struct mtprof__summaries {
     bool warned;
 };
 
-static uint64_t clock_ns(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
-}
-
 static int64_t resident_bytes(void)
 {
     int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
@@ -177,7 +170,7 @@ static void look(mtprof__summaries *s, uint64_t passed_ns)
 {
     mtprof_live_step step = {.struct_size = sizeof step};
     mtprof_live_info info = {.struct_size = sizeof info};
-    uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t cpu = mtprof__flight_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     uint64_t summaries = 0;
     uint64_t bytes = 0;
     int64_t rss = resident_bytes();
@@ -190,7 +183,8 @@ static void look(mtprof__summaries *s, uint64_t passed_ns)
         summaries++;
     }
     s->failed = status != MTPROF_EEND ? status : s->failed;
-    set_pace(s, passed_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu, summaries, bytes);
+    set_pace(s, passed_ns, mtprof__flight_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu, summaries,
+             bytes);
 }
 
 /* Tells the recorder's counts and, once, the user. After the callback it may be gone (SUM3). */
@@ -232,7 +226,7 @@ static void free_summaries(mtprof__summaries *s)
 static void *follow(void *argument)
 {
     mtprof__summaries *s = argument;
-    uint64_t looked = clock_ns(CLOCK_MONOTONIC);
+    uint64_t looked = mtprof__flight_clock_ns(CLOCK_MONOTONIC);
     bool last = false;
     while (!last) {
         __atomic_store_n(&s->asleep, 1, __ATOMIC_SEQ_CST); /* partner: mtprof__summaries_step() */
@@ -240,10 +234,10 @@ static void *follow(void *argument)
             wait_until(s, looked + s->look_ns);
         }
         __atomic_store_n(&s->asleep, 0, __ATOMIC_SEQ_CST);
-        uint64_t now = clock_ns(CLOCK_MONOTONIC);
+        uint64_t now = mtprof__flight_clock_ns(CLOCK_MONOTONIC);
         while (!leaves(s) && now - looked < PACE_NS) {
             wait_until(s, looked + PACE_NS);
-            now = clock_ns(CLOCK_MONOTONIC);
+            now = mtprof__flight_clock_ns(CLOCK_MONOTONIC);
         }
         last = leaves(s);
         look(s, now - looked);

@@ -50,13 +50,6 @@ struct mtprof__triggers {
     char slow_reason[REASON_BYTES];
 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
-}
-
 const char *mtprof_flight_trigger_name(uint32_t kind)
 {
     static const char *const names[] = {"asked",     "signal", "slow step", "hang",
@@ -184,7 +177,7 @@ static void wait_for_work(const mtprof__triggers *t)
         (void)sem_wait(&mtprof__trigger_wake);
         return;
     }
-    uint64_t until = now_ns() + t->look_ns;
+    uint64_t until = mtprof__flight_clock_ns(CLOCK_MONOTONIC) + t->look_ns;
     struct timespec end = {.tv_sec = (time_t)(until / SECOND_NS),
                            .tv_nsec = (long)(until % SECOND_NS)};
     (void)sem_clockwait(&mtprof__trigger_wake, CLOCK_MONOTONIC, &end);
@@ -209,10 +202,10 @@ static void *watch(void *argument)
 {
     mtprof__triggers *t = argument;
     progress p = {0};
-    uint64_t looked = now_ns();
+    uint64_t looked = mtprof__flight_clock_ns(CLOCK_MONOTONIC);
     while (!__atomic_load_n(&t->leave, __ATOMIC_ACQUIRE)) {
         wait_for_work(t);
-        uint64_t now = now_ns();
+        uint64_t now = mtprof__flight_clock_ns(CLOCK_MONOTONIC);
         serve(t); /* also what came just before a stop */
         if (!__atomic_load_n(&t->leave, __ATOMIC_ACQUIRE) && t->hang_ns != 0) {
             look_for_hang(t, &p, now - looked);
@@ -322,7 +315,7 @@ void mtprof__triggers_step(mtprof__triggers *t, uint64_t step)
     if (t == NULL || !t->finds_slow) {
         return;
     }
-    uint64_t now = now_ns();
+    uint64_t now = mtprof__flight_clock_ns(CLOCK_MONOTONIC);
     uint64_t took = now - t->step_ns;
     bool first = t->step_ns == 0;
     t->step_ns = now;
