@@ -50,6 +50,7 @@ __all__ = [
 # in, first out) threads without the GIL no longer look at frames, which are about to be freed.
 _atexit.register(_mtprof.stacks_end)
 _atexit.register(_mtprof.close_all)
+_os.register_at_fork(after_in_child=_mtprof.leave_tracers)
 
 if _os.environ.get("MTPROF_CONTROL", "0") not in ("", "0"):
     from mtprof.control import _listen_if_asked

@@ -444,7 +444,7 @@ class Others(unittest.TestCase):
     @unittest.skipUnless(hasattr(os, "fork"), "no fork here")
     @unittest.skipIf(UNDER_ASAN, "a fork in a process with threads may find AddressSanitizer's allocator locked")
     def test_fork_while_tracing(self):
-        """The child inherits the hook; it records nothing there, and a profile of its own works."""
+        """The child has no hook, and a profile of its own works."""
         def use():
             branch(1)
             child = os.fork()
@@ -461,6 +461,31 @@ class Others(unittest.TestCase):
         trace = Trace(traced(use))
         trace.check(self)
         self.assertEqual(len(trace.find("branch")), 1)
+
+    @unittest.skipUnless(hasattr(os, "fork"), "no fork here")
+    @unittest.skipIf(UNDER_ASAN, "a fork in a process with threads may find AddressSanitizer's allocator locked")
+    def test_child_ends_without_tracers(self):
+        """The interpreter of a child ends with no tracer of its parent's in it, and quietly."""
+        script = textwrap.dedent("""
+            import gc, os, sys, threading
+            from mtprof import profile
+            from mtprof.profiler import _ExperimentalConfig
+            sys.setprofile(lambda frame, event, argument: None)  # what the program had before
+            mine = sys.getprofile()
+            prof = profile(with_stack=True, experimental_config=_ExperimentalConfig(verbose=True,
+                           record_python_gc_info=True))
+            prof.start()
+            child = os.fork()
+            if child == 0:
+                print(sys.getprofile() is mine, threading.getprofile(), gc.callbacks, flush=True)
+                sys.exit(3)
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+            prof.stop()
+        """)
+        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
+        done = subprocess.run([sys.executable, "-X", "faulthandler", "-c", script], capture_output=True, text=True,
+                              env=environment, timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "True None []\n3\n", ""))
 
     def test_interpreter_ends_while_tracing(self):
         script = textwrap.dedent("""
@@ -485,6 +510,22 @@ class Others(unittest.TestCase):
 
 class Collections(unittest.TestCase):
     CONFIG = _ExperimentalConfig(record_python_gc_info=True)
+
+    def test_a_profile_that_is_freed_cannot_end_them(self):
+        """What stopping raises is told, and the profile is freed once."""
+        told = []
+        hook, callbacks = sys.unraisablehook, gc.callbacks
+        prof = profile(experimental_config=self.CONFIG)
+        prof.start()
+        sys.unraisablehook = lambda about: told.append((about.exc_type, about.object))
+        gc.callbacks = None
+        try:
+            kind = type(prof)
+            del prof
+        finally:
+            sys.unraisablehook, gc.callbacks = hook, callbacks
+            callbacks.clear()
+        self.assertEqual(told, [(TypeError, kind)])
 
     def test_spans(self):
         with profile(with_stack=True, experimental_config=self.CONFIG) as prof:

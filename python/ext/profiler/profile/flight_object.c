@@ -52,7 +52,7 @@ static void tell(PyObject *self, const char *method, PyObject *argument)
         Py_XDECREF(bound);
     }
     if (said == NULL && PyErr_Occurred()) {
-        PyErr_WriteUnraisable(self);
+        PyErr_WriteUnraisable(flight_of(self)->dying ? (PyObject *)Py_TYPE(self) : self);
     }
     Py_XDECREF(said);
     Py_XDECREF(argument);

@@ -58,7 +58,7 @@ void profile_close(profile_object *self)
     PyObject *type = NULL, *value = NULL, *trace = NULL;
     PyErr_Fetch(&type, &value, &trace); /* a destructor may run while an exception is set */
     if (profile_tracers_stop(self) != 0) {
-        PyErr_WriteUnraisable((PyObject *)self);
+        PyErr_WriteUnraisable((PyObject *)Py_TYPE(self)); /* not self, which may be being freed */
     }
     Py_BEGIN_ALLOW_THREADS;
     (void)mtprof_profile_free(profile);
@@ -199,6 +199,25 @@ static void profile_dealloc(PyObject *object)
     py_free(object);
 }
 
+/* In the child of a fork, which records nothing: the parent's tracers end here. They would look at
+ * each call of the child, and at last at an interpreter that is being taken apart. */
+static PyObject *leave_tracers(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
+{
+    for (profile_object *self = all_open; self != NULL;) {
+        if (self->tracing == 0 || Py_REFCNT(self) == 0) {
+            self = self->next_open;
+            continue;
+        }
+        Py_INCREF(self);
+        if (profile_tracers_stop(self) != 0) { /* may run Python code: the list may change */
+            PyErr_WriteUnraisable((PyObject *)self);
+        }
+        Py_DECREF(self);
+        self = all_open;
+    }
+    Py_RETURN_NONE;
+}
+
 /* At the interpreter's end: a session that still runs is ended and its file finished, without a
  * callback. */
 static PyObject *close_all(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
@@ -282,6 +301,7 @@ static PyObject *wanted(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 
 static PyMethodDef functions[] = {
     {"close_all", close_all, METH_NOARGS, "Ends what still runs; at the interpreter's end."},
+    {"leave_tracers", leave_tracers, METH_NOARGS, "Ends the parent's tracers in a forked child."},
     {"schedule_action", schedule_action, METH_VARARGS, "schedule_action(six numbers, step) -> int"},
     {"schedule_check", schedule_check, METH_O, "schedule_check(six numbers) -> warning or None"},
     {"device_sources", device_sources, METH_NOARGS, "Is there an accelerator to profile?"},
