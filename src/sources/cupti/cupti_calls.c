@@ -26,8 +26,10 @@ enum call_kind {
     CALL_NONE = 0, /* not asked for */
     CALL_PLAIN,
     CALL_WORK, /* the GPU gets work */
+    /* What else is to be done where they end: */
     CALL_CAPTURE,
-    CALL_CAPTURE_END
+    CALL_CAPTURE_END,
+    CALL_INSTANTIATE
 };
 
 /* Where an argument lies in the struct of them; 0: not known, 1: in the configuration, which the
@@ -64,13 +66,14 @@ static const call_rule rules[] = {
     {"cudaMalloc*", CALL_PLAIN, 0, 0},
     {"cudaFree*", CALL_PLAIN, 0, 0},
     {"cudaHostAlloc", CALL_PLAIN, 0, 0},
-    {"cudaGraphInstantiate*", CALL_PLAIN, 0, 0},
+    {"cudaGraphInstantiate*", CALL_INSTANTIATE, 0, 0},
     {"cudaStreamBeginCapture*", CALL_CAPTURE, 0, 0},
     {"cudaStreamEndCapture", CALL_CAPTURE_END, 0, 0},
     {"cuLaunchKernel", CALL_WORK, 40, 0},
     {"cuLaunchCooperativeKernel", CALL_WORK, 40, 0},
     {"cuLaunchKernelEx", CALL_WORK, AT_CONFIGURATION, 0},
     {"cuGraphLaunch", CALL_WORK, 0, 0},
+    {"cuGraphInstantiate*", CALL_INSTANTIATE, 0, 0},
     {"cuMemcpy*", CALL_WORK, 0, 0},
     {"cuMemset*", CALL_WORK, 0, 0},
     {"cuCtxSynchronize", CALL_PLAIN, 0, 0},
@@ -324,6 +327,31 @@ static void enter(thread *t, known_call *call, const cp__call_data *data)
     if (token != 0) {
         cp__join_put(data->correlation, t->key);
     }
+    if (MT_UNLIKELY(call->rule->kind == CALL_INSTANTIATE)) {
+        cp__edges_begin();
+    }
+}
+
+/* A call whose end changes what is known of streams and graphs. */
+static MT_COLD void end_special(const call_rule *rule, const cp__call_data *data)
+{
+    bool worked = data->result != NULL && *data->result == 0;
+    if (rule->kind == CALL_CAPTURE && worked) {
+        uint32_t op, module;
+        __atomic_add_fetch(&captures, 1, __ATOMIC_RELAXED);
+        (void)mtprof_open_op(&op, &module); /* from here on it sees all that begins */
+    } else if (rule->kind == CALL_CAPTURE_END) {
+        uint32_t open = __atomic_load_n(&captures, __ATOMIC_RELAXED);
+        while (open > 0 && !__atomic_compare_exchange_n(&captures, &open, open - 1, true,
+                                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+        }
+    } else if (rule->kind == CALL_INSTANTIATE) {
+        void *graph = NULL;
+        if (worked && data->arguments != NULL) {
+            memcpy(&graph, (const char *)data->arguments + CP_INSTANTIATED_AT, sizeof graph);
+        }
+        cp__edges_end(graph);
+    }
 }
 
 static void leave(thread *t, const known_call *call, const cp__call_data *data)
@@ -336,15 +364,8 @@ static void leave(thread *t, const known_call *call, const cp__call_data *data)
     if (MT_UNLIKELY(data->context != t->context && data->context != NULL)) {
         note_context(t, data->context);
     }
-    if (call->rule->kind == CALL_CAPTURE && data->result != NULL && *data->result == 0) {
-        uint32_t op, module;
-        __atomic_add_fetch(&captures, 1, __ATOMIC_RELAXED);
-        (void)mtprof_open_op(&op, &module); /* from here on it sees all that begins */
-    } else if (call->rule->kind == CALL_CAPTURE_END) {
-        uint32_t open = __atomic_load_n(&captures, __ATOMIC_RELAXED);
-        while (open > 0 && !__atomic_compare_exchange_n(&captures, &open, open - 1, true,
-                                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-        }
+    if (MT_UNLIKELY(call->rule->kind >= CALL_CAPTURE)) {
+        end_special(call->rule, data);
     }
 }
 

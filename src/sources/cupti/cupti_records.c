@@ -33,6 +33,7 @@ enum meta_key {
     KEY_GRAPH_NODE,
     KEY_CAPTURED_OP,
     KEY_CAPTURED_MODULE,
+    KEY_DEPENDENCIES,
     KEY_COUNT
 };
 
@@ -53,6 +54,7 @@ static void make_keys(void)
         [KEY_GRAPH_NODE] = "graph node id",
         [KEY_CAPTURED_OP] = "captured op",
         [KEY_CAPTURED_MODULE] = "captured module",
+        [KEY_DEPENDENCIES] = "graph dependencies",
     };
     for (size_t i = 0; i < KEY_COUNT; i++) {
         keys[i] = mtprof_intern(texts[i], strlen(texts[i]));
@@ -112,20 +114,22 @@ static bool is_within(uint64_t ns)
            ns <= __atomic_load_n(&within[1], __ATOMIC_RELAXED);
 }
 
-/* A replay launched it; who captured the node is told beside. */
+/* A replay launched it; who captured the node, and what it waits for, is told beside. */
 static void add_node(meta_list *meta, uint64_t number)
 {
-    uint32_t op, module;
-    bool known = cp__captured_by(number, &op, &module);
+    cp__node_facts known = cp__node_known(number);
     add(meta, KEY_GRAPH_NODE, MTPROF_META_UINT, number);
-    if (known) {
-        add(meta, KEY_CAPTURED_OP, MTPROF_META_STRING, op);
+    if (known.op != 0) {
+        add(meta, KEY_CAPTURED_OP, MTPROF_META_STRING, known.op);
     }
-    if (module != 0) {
-        add(meta, KEY_CAPTURED_MODULE, MTPROF_META_STRING, module);
+    if (known.module != 0) {
+        add(meta, KEY_CAPTURED_MODULE, MTPROF_META_STRING, known.module);
+    }
+    if (known.dependencies != 0) {
+        add(meta, KEY_DEPENDENCIES, MTPROF_META_STRING, known.dependencies);
     }
     cp__add(&cp__count.replayed, 1);
-    cp__add(&cp__count.replayed_unknown, !known);
+    cp__add(&cp__count.replayed_unknown, known.op == 0);
 }
 
 static void push(mtprof_source *source, uint32_t kind, const char *name, const common *c,
