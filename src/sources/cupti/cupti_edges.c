@@ -7,10 +7,10 @@
  *                                     └► each clone's list of clones, "[4, 7]" (cupti_graphs.c)
  *
  *   CE1  The edges of a graph that can be launched never change, so they are read once, where it
- *        is made: on the thread that makes it, before the call returns. What was removed from the
- *        graph before is not there.
- *   CE2  What does no work that CUPTI reports (empty nodes, host functions, events, graphs inside of
- *        the graph) is passed through: what depends on it depends on what it depends on.
+ *        is made: on the thread that makes it, before the call returns. What was removed from
+ *        the graph before is not there.
+ *   CE2  What does no work that CUPTI reports (empty nodes, host functions, events, graphs inside
+ *        of the graph) is passed through: what depends on it depends on what it depends on.
  *   CE3  A node whose dependencies are not known, or not all of them, counts once
  *        (dependencies_lost), and so does an edge to a node that is not known.
  */

@@ -55,7 +55,7 @@ const mtprof__replayed *mtprof__replay_next(mtprof__forwards *table, mtprof__rep
     while (next_number(walk, node)) {
         const mtprof__replayed *from = mtprof__forward_find(table, graph_of(*node), (int64_t)*node);
         if (from != NULL && from->correlation == walk->correlation && *node != walk->node) {
-            return from; /* RG2 */
+            return from; /* RG1 */
         }
     }
     return NULL;

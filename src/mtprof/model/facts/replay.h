@@ -6,10 +6,11 @@
  *     kernel a   "graph node id": 4   "graph dependencies": []       launched by call 17
  *     kernel b   "graph node id": 7   "graph dependencies": [4]      launched by call 17
  *
- * so there is an arrow from a to b (RG1). A graph is not replayed again before its last replay has
- * ended, so the latest work of a node is the one, if its call is the same (RG2).
+ * so there is an arrow from a to b.
  *
- *   RG3  The table is one of forward.h (FW3): beyond its largest size later nodes take the place of
+ *   RG1  A graph is not replayed again before its last replay has ended, so the latest work of a
+ *        node is the one, if its call is the same.
+ *   RG2  The table is one of forward.h (FW3): beyond its largest size later nodes take the place of
  *        others, and arrows that miss theirs are counted (left_out).
  */
 #ifndef MTPROF_MODEL_FACTS_REPLAY_H
