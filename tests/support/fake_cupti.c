@@ -46,7 +46,7 @@ static const struct {
     uint32_t domain, id;
     const char *name;
 } names[] = {
-    {1, 3, "cuDriverGetVersion"},
+    {1, 2, "cuDriverGetVersion"},
     {1, 307, "cuLaunchKernel"},
     {1, 515, "cuGraphLaunch_ptsz"},
     {1, 290, "cuMemcpyHtoDAsync_v2"},
@@ -265,6 +265,32 @@ int cuptiFinalize(void)
     memset(enabled, 0, sizeof enabled);
     callback = NULL;
     return CP_OK;
+}
+
+/* What cupti_floor.c tries. */
+int cuptiActivitySetAttribute(int attribute, size_t *bytes, void *value)
+{
+    return attribute >= 0 && attribute <= 9 && *bytes > 0 && value != NULL ? CP_OK : 1;
+}
+
+int cuptiSetThreadIdType(int type)
+{
+    return type == 0 || type == 1 ? CP_OK : 1;
+}
+
+int cuptiActivityEnableRuntimeApi(uint32_t id, uint8_t enable)
+{
+    return id < NAMES && enable <= 1 ? CP_OK : 1;
+}
+
+int cuptiActivityEnableHWTrace(uint8_t enable)
+{
+    return enable != 0 ? 27 : CP_OK; /* CUPTI_ERROR_NOT_SUPPORTED */
+}
+
+int cuptiActivityFlushPeriod(uint32_t milliseconds)
+{
+    return milliseconds < 3600000 ? CP_OK : 1;
 }
 
 int cuptiGetResultString(int result, const char **text)

@@ -89,7 +89,7 @@ static int by_original(const void *a, const void *b)
 static uint32_t clone_of(void *node)
 {
     clone wanted_one = {.original = 0};
-    if (node == NULL || cp__cuda.node_number(node, &wanted_one.original) != CP_OK) {
+    if (mine.n == 0 || node == NULL || cp__cuda.node_number(node, &wanted_one.original) != CP_OK) {
         return NO_CLONE;
     }
     const clone *found = bsearch(&wanted_one, mine.clones, mine.n, sizeof wanted_one, by_original);

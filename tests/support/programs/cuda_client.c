@@ -83,7 +83,8 @@ int main(int n_words, char **words)
     }
     for (long i = 0; i < strtol(words[2], NULL, 10); i++) {
         const fake_work work = kernel("_Z4fillPfi", read_clock(), 0, 0);
-        fake->call(&(fake_call){.name = "cudaLaunchKernel_v7000", .work = work});
+        fake->call(&(fake_call){
+            .name = "cudaLaunchKernel_v7000", .inner = "cuLaunchKernel", .work = work});
     }
     if (n_words > 3) {
         replay(fake, strtol(words[3], NULL, 10));
