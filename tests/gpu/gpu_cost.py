@@ -190,7 +190,8 @@ def many():
 
 if __name__ == "__main__":
     if len(sys.argv) == 3 and sys.argv[1] == "--side":
-        {"many": many, "in_flight": in_flight, "together": together, "variants": variants}.get(sys.argv[2], lambda: side(sys.argv[2]))()
+        calls = {"many": many, "in_flight": in_flight, "together": together, "variants": variants}
+        calls.get(sys.argv[2], lambda: side(sys.argv[2]))()
         sys.exit(0)
     for name in ("ours", "torch", "cupti", "ours_gpu", "ours_cpu", "ours", "torch", "together", "together", "variants",
                  "many", "in_flight"):
