@@ -147,7 +147,9 @@ class Run(unittest.TestCase):
         """Every kernel is there with its call, those that are in flight at the exit included."""
         done = self.mtprof("run", "-o", "t.mtt", "--", CUDA_CLIENT, FAKE_CUDA, 1000, CUPTI_LIBRARY=str(FAKE_CUDA))
         self.assertEqual(done.stdout, "")
-        self.assertIn("none lost", done.stderr)
+        self.assertIn("1,000 events, none lost\n", done.stderr)
+        self.assertLess(done.stderr.index("fill(float*, int)"), done.stderr.index("cudaLaunchKernel"))
+        self.assertLess(max(map(len, done.stderr.splitlines())), 81)
         self.assertEqual(self.names("t.mtt"), {"cudaLaunchKernel": 1000, "fill(float*, int)": 1000})
         self.mtprof("check", "t.mtt")
         self.mtprof("export", "t.mtt", "-o", "t.json")
@@ -187,11 +189,14 @@ class Run(unittest.TestCase):
     def test_a_gpu_that_cannot_be_recorded(self):
         done = self.mtprof("run", "-o", "t.mtt", "--", CUDA_CLIENT, FAKE_CUDA, 1, CUPTI_LIBRARY="/nothing.so")
         self.assertIn("mtprof: run: GPUs: cupti: CUPTI_LIBRARY=/nothing.so cannot be opened", done.stderr)
+        self.assertIn("0 events, none lost\n", done.stderr)
+        self.assertNotIn("mtprof report", done.stderr)
 
     def test_a_program_without_either(self):
         done = self.mtprof("run", "--", "sh", "-c", "echo out; exit 5", status=5)
         self.assertEqual(done.stdout, "out\n")
-        self.assertIn("nothing recorded", done.stderr)
+        self.assertIn("nothing recorded: sh did not use CUDA\n", done.stderr)
+        self.assertLess(max(map(len, done.stderr.splitlines())), 81)
         self.assertEqual(list(self.folder.iterdir()), [])
         self.assertIn("killed by signal 11",
                       self.mtprof("run", "--", "sh", "-c", "kill -SEGV $$", status=-signal.SIGSEGV).stderr)

@@ -143,14 +143,15 @@ typedef struct record_list {
 } record_list;
 
 /* The records of a buffer; what there is no memory for is reported as it comes. */
-static void collect(mtprof_source *source, const filled *buffer, record_list *list)
+static void collect(mtprof_source *source, const filled *buffer, record_list *list,
+                    cp__kernel_memo *memo)
 {
     void *record = NULL;
     while (buffer->used > 0 &&
            cp__cuda.next_record(buffer->bytes, buffer->used, &record) == CP_OK) {
         entry found = {cp__record_start(record), record};
         if (!mtb_append(list->items, list->n, list->capacity, &found)) {
-            cp__read_record(source, record);
+            cp__read_record(source, record, memo);
         }
     }
 }
@@ -165,16 +166,18 @@ void cp__buffers_read(void)
     memcpy(kept, pool.kept, n * sizeof kept[0]);
     pool.n_kept = 0;
     pthread_mutex_unlock(&pool.lock);
+    cp__kernel_memo *memo = n > 0 ? cp__kernel_memo_new() : NULL;
     for (uint32_t i = 0; i < n; i++) {
-        collect(source, &kept[i], &list);
+        collect(source, &kept[i], &list, memo);
     }
     entry *room = mtb_resize(NULL, list.n + 1, sizeof *room);
     if (room != NULL) {
         order(list.items, room, list.n);
     }
     for (size_t i = 0; i < list.n; i++) {
-        cp__read_record(source, list.items[i].record);
+        cp__read_record(source, list.items[i].record, memo);
     }
+    mtb_free(memo);
     mtb_free(room);
     mtb_free(list.items);
     pthread_mutex_lock(&pool.lock);

@@ -202,14 +202,20 @@ void cp__records_within(uint64_t from_ns, uint64_t until_ns);
 /* When the work of a record began. */
 uint64_t cp__record_start(const void *record);
 
+/* What kernels have in common that are launched again and again: zero at first, used by one thread
+ * at a time; NULL is one that remembers nothing. */
+typedef struct cp__kernel_memo cp__kernel_memo;
+cp__kernel_memo *cp__kernel_memo_new(void); /* NULL: no memory */
+
 /* A record of a buffer to an activity. */
-void cp__read_record(mtprof_source *source, const void *record);
+void cp__read_record(mtprof_source *source, const void *record, cp__kernel_memo *memo);
 
 /* ---- cupti_names.c ---- */
 
 /* The name of a kernel for people; the mangled one where nothing in the process can say it. Valid
- * until the process ends. */
-const char *cp__kernel_name(const char *mangled);
+ * until the process ends, and so is *kept, a copy of the mangled one; NULL: there are too many, and
+ * the name returned is the caller's. */
+const char *cp__kernel_name(const char *mangled, const char **kept);
 
 /* The string id of "[1, 2, 3]". 0: there are too many different ones. */
 uint32_t cp__list_id(const int32_t values[3]);

@@ -124,7 +124,8 @@ static mtprof_status refuse(int result, const char *what)
     char text[MTB_MESSAGE_BYTES];
     const char *hint = "";
     if (result == CP_MULTIPLE_SUBSCRIBERS) {
-        hint = ": another profiler (torch.profiler, Nsight) uses CUPTI in this process";
+        hint = ": another profiler (torch.profiler, Nsight) uses CUPTI in this process; with "
+               "TEARDOWN_CUPTI=1 in the environment torch.profiler lets it go when it stops";
     } else if (result == CP_INSUFFICIENT_PRIVILEGES) {
         hint = ": the driver lets administrators alone profile";
     }

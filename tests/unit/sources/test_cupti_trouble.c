@@ -43,7 +43,9 @@ TEST(whatever_fails_the_recording_goes_on_and_cupti_is_let_go)
         int result;
         const char *text;
     } cases[] = {
-        {"cuptiSubscribe", 0, CP_MULTIPLE_SUBSCRIBERS, "another profiler (torch.profiler, Nsight)"},
+        {"cuptiSubscribe", 0, CP_MULTIPLE_SUBSCRIBERS,
+         "another profiler (torch.profiler, Nsight) uses CUPTI in this process; with TEARDOWN_CUPTI=1 "
+         "in the environment torch.profiler lets it go when it stops"},
         {"cuptiActivityRegisterTimestampCallback", 0, 999, "TimestampCallback failed with CUPTI"},
         {"cuptiActivityRegisterCallbacks", 0, 999, "RegisterCallbacks failed with CUPTI"},
         {"cuptiActivityEnable", 0, CP_INSUFFICIENT_PRIVILEGES, "administrators alone"},
