@@ -190,7 +190,8 @@ enum {
 /* Where the graph lies in the arguments of cudaGraphInstantiate, cuGraphInstantiate and their
  * variants. */
 enum {
-    CP_INSTANTIATED_AT = 8
+    CP_INSTANTIATED_AT = 8,
+    CP_EDGE_DATA_BYTES = 8 /* CUgraphEdgeData */
 };
 
 typedef void cp__callback(void *user, uint32_t domain, uint32_t id, const void *data);

@@ -28,7 +28,6 @@ enum {
     MOST_LISTED = 32,     /* dependencies of a node */
     MOST_LOOKED = 512,    /* nodes that are looked at for one (CE2) */
     LIST_BYTES = MOST_LISTED * 22 + 3,
-    EDGE_DATA_BYTES = 8, /* CUgraphEdgeData */
     NO_CLONE = UINT32_MAX
 };
 
@@ -125,7 +124,7 @@ static bool read_edges(void *graph, edges *e)
         return false;
     }
     e->ends = mtb_calloc(2 * e->n + 1, sizeof e->ends[0]);
-    e->data = mtb_calloc(e->n + 1, EDGE_DATA_BYTES);
+    e->data = mtb_calloc(e->n + 1, CP_EDGE_DATA_BYTES);
     e->from_to = mtb_calloc(2 * e->n + 1, sizeof e->from_to[0]);
     size_t n = e->n;
     return e->ends != NULL && e->data != NULL && e->from_to != NULL &&
