@@ -235,6 +235,11 @@ static void print_table(const run_settings *s, mtprof_model *model, const char *
     if (status == MTPROF_OK) {
         status = mtprof_averages_sort(rows, "self_cpu_time_total");
     }
+    mtprof_row total = {.struct_size = sizeof total};
+    if (status == MTPROF_OK && mtprof_averages_get_total(rows, &total) == MTPROF_OK &&
+        total.self_device_ns > 0) { /* kernels first, which take no CPU time */
+        status = mtprof_averages_sort(rows, "device_time_total");
+    }
     if (status == MTPROF_OK && mtprof_averages_count(rows) > 0 && s->rows >= 0) {
         fputc('\n', stderr);
         status = mtprof_averages_table(rows, &table, &output);
@@ -246,21 +251,30 @@ static void print_table(const run_settings *s, mtprof_model *model, const char *
     mtprof_averages_free(rows);
 }
 
-static void print_health(mtprof_model *model)
+/* Whether anything was recorded. */
+static bool print_health(mtprof_model *model)
 {
     mtprof_health h = {.struct_size = sizeof h};
     if (mtprof_model_get_health(model, &h) != MTPROF_OK) {
-        return;
+        return true;
     }
     uint64_t events = h.begins + h.others;
-    fprintf(stderr, "%s event%s, %s lost, %s scope%s truncated", cli_count(events).text,
-            cli_plural(events), h.lost > 0 ? cli_count(h.lost).text : "none",
-            cli_count(h.truncated).text, cli_plural(h.truncated));
+    fprintf(stderr, "%s event%s, %s lost", cli_count(events).text, cli_plural(events),
+            h.lost > 0 ? cli_count(h.lost).text : "none");
+    if (h.unmatched > 0) {
+        fprintf(stderr, ", %s launch%s without work of a GPU", cli_count(h.unmatched).text,
+                h.unmatched == 1 ? "" : "es");
+    }
+    if (h.truncated > 0) {
+        fprintf(stderr, ", %s scope%s truncated", cli_count(h.truncated).text,
+                cli_plural(h.truncated));
+    }
     if (h.texts_cut > 0) {
         fprintf(stderr, ", %s detail%s left out", cli_count(h.texts_cut).text,
                 cli_plural(h.texts_cut));
     }
     fputc('\n', stderr);
+    return events + h.lost > 0;
 }
 
 static bool is_new(const char *path, const struct timespec *since, struct stat *about)
@@ -339,17 +353,18 @@ static void tell(const cli_call *call, const run_file *f, const char *recording,
         fprintf(stderr, "\nmtprof: %s, %s\n", f->shown, cli_bytes((double)now.st_size).text);
         print_how_it_ended(status, true);
         (void)print_children(recording, since, false);
+        bool some = true;
         if (model != NULL) {
-            print_health(model);
+            some = print_health(model);
             print_table(s, model, recording);
         } else if (!read) {
             fputs("No table here: reading it takes a while.\n", stderr);
         }
         size_t length = strlen(f->shown);
-        if (!f->exported || strstr(f->shown, ".json") != NULL) {
+        if (some && (!f->exported || strstr(f->shown, ".json") != NULL)) {
             fprintf(stderr, "  mtprof report %s\n", f->shown);
         }
-        if (!f->exported) {
+        if (some && !f->exported) {
             fprintf(stderr, "  mtprof export %s -o %.*s.json.gz\n", f->shown, (int)length - 4,
                     f->shown);
         }
@@ -365,12 +380,11 @@ static void tell_nothing(const run_file *f, const char *recording, int status,
     }
     fputc('\n', stderr);
     if (print_children(recording, since, false) == 0) {
-        fprintf(
-            stderr,
-            "mtprof: nothing recorded: %s did not use CUDA and reported nothing to NVTX or ITT, "
-            "which this records; a Python program is recorded by 'mtprof run SCRIPT', without "
-            "'--'\n",
-            f->program);
+        fprintf(stderr,
+                "mtprof: nothing recorded: %s did not use CUDA\n"
+                "and reported nothing to NVTX or ITT, which is what this records.\n"
+                "A Python program is recorded by 'mtprof run SCRIPT', without '--'.\n",
+                f->program);
     }
     print_how_it_ended(status, false);
 }

@@ -35,20 +35,25 @@ typedef struct mtprof_cupti_info {
                               what it lacks; "": nothing */
     bool running;        /**< CUPTI is in use now */
     bool reserved[7];
-    uint64_t records;          /**< of device work that were read */
-    uint64_t unreadable;       /**< records that were not what the layout says: left out */
-    uint64_t dropped;          /**< records that CUPTI dropped, because the buffers were full */
-    uint64_t unjoined;         /**< records whose call was not seen, or too long ago */
-    uint64_t waits_failed;     /**< waits for the GPU that took all their time (device_wait_ns) */
-    uint64_t replayed;         /**< records of nodes of CUDA graphs */
-    uint64_t replayed_unknown; /**< of these, without the op that captured the node */
-    uint64_t nodes_lost;       /**< nodes that were not remembered: there is room for a million */
+    uint64_t records;           /**< of device work that were read */
+    uint64_t unreadable;        /**< records that were not what the layout says: left out */
+    uint64_t dropped;           /**< records that CUPTI dropped, because the buffers were full */
+    uint64_t unjoined;          /**< records whose call was not seen, or too long ago */
+    uint64_t waits_failed;      /**< waits for the GPU that took all their time (device_wait_ns) */
+    uint64_t replayed;          /**< records of nodes of CUDA graphs */
+    uint64_t replayed_unknown;  /**< of these, without the op that captured the node */
+    uint64_t nodes_lost;        /**< nodes that were not remembered: there is room for a million */
+    uint64_t dependencies_lost; /**< nodes whose dependencies are not known, or not all of them,
+                                     where they were asked for */
 } mtprof_cupti_info;
 
 /** What to record beyond launches, copies and sets. */
 enum mtprof_cupti_option {
     /** What streams and events waited for, as events of the GPU's streams (torch's cuda_sync). */
-    MTPROF_CUPTI_WAITS = 1 << 0
+    MTPROF_CUPTI_WAITS = 1 << 0,
+    /** Which nodes of a CUDA graph wait for which, as arrows between the work of a replay ("graph
+     * dependencies" in its metadata). Of graphs that are instantiated from then on. */
+    MTPROF_CUPTI_DEPENDENCIES = 1 << 1
 };
 
 /**
@@ -66,7 +71,9 @@ MTPROF_API mtprof_status mtprof_cupti_attach(mtprof_cupti_info *info);
  * Does nothing without attach. */
 MTPROF_API void mtprof_cupti_detach(void);
 
-/** enum mtprof_cupti_option, from the next recording on. */
+/** enum mtprof_cupti_option, from the next recording on. Whoever starts a program can ask for them,
+ * too: MTPROF_CUPTI=waits,dependencies in its environment, which attach reads (EINVAL if it has
+ * another word). */
 MTPROF_API void mtprof_cupti_set_options(uint32_t options);
 
 MTPROF_END_DECLS

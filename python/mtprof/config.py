@@ -73,7 +73,10 @@ def check_timeout(name, value):
 
 
 class _ExperimentalConfig:
-    """torch's experimental switches. verbose traces every Python call; what has no meaning here is kept."""
+    """torch's experimental switches. verbose traces every Python call; what has no meaning here is kept.
+
+    enable_cuda_graph_dependencies is ours: arrows between the nodes of a replayed CUDA graph.
+    """
 
     def __init__(self, profiler_metrics: Iterable[str] = (), profiler_measure_per_kernel: bool = False,
                  verbose: bool = False, performance_events: Iterable[str] = (),
@@ -81,7 +84,8 @@ class _ExperimentalConfig:
                  disable_external_correlation: bool = False, profile_all_threads: bool = False,
                  capture_overload_names: bool = False, record_python_gc_info: bool = False,
                  expose_kineto_event_metadata: bool = False, custom_profiler_config: str = "",
-                 adjust_timestamps: bool = False, trace_only: bool = False) -> None:
+                 adjust_timestamps: bool = False, trace_only: bool = False,
+                 enable_cuda_graph_dependencies: bool = False) -> None:
         self.profiler_metrics = list(profiler_metrics)
         self.profiler_measure_per_kernel = profiler_measure_per_kernel
         self.verbose = verbose
@@ -96,6 +100,7 @@ class _ExperimentalConfig:
         self.custom_profiler_config = custom_profiler_config
         self.adjust_timestamps = adjust_timestamps
         self.trace_only = trace_only
+        self.enable_cuda_graph_dependencies = enable_cuda_graph_dependencies
 
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in vars(self).items() if value)

@@ -183,6 +183,7 @@ set(MTPROF_SOURCES
     src/mtprof/model/facts/annotation.c
     src/mtprof/model/facts/backward_stacks.c
     src/mtprof/model/facts/forward.c
+    src/mtprof/model/facts/replay.c
     src/mtprof/model/model.c
     src/mtprof/model/model_lookup.c
     src/mtprof/model/model_marks.c

@@ -147,7 +147,9 @@ class Run(unittest.TestCase):
         """Every kernel is there with its call, those that are in flight at the exit included."""
         done = self.mtprof("run", "-o", "t.mtt", "--", CUDA_CLIENT, FAKE_CUDA, 1000, CUPTI_LIBRARY=str(FAKE_CUDA))
         self.assertEqual(done.stdout, "")
-        self.assertIn("none lost", done.stderr)
+        self.assertIn("1,000 events, none lost\n", done.stderr)
+        self.assertLess(done.stderr.index("fill(float*, int)"), done.stderr.index("cudaLaunchKernel"))
+        self.assertLess(max(map(len, done.stderr.splitlines())), 81)
         self.assertEqual(self.names("t.mtt"), {"cudaLaunchKernel": 1000, "fill(float*, int)": 1000})
         self.mtprof("check", "t.mtt")
         self.mtprof("export", "t.mtt", "-o", "t.json")
@@ -157,14 +159,44 @@ class Run(unittest.TestCase):
         self.assertEqual(sorted(calls), sorted(work))
 
     @unittest.skipIf(platform.machine() != "x86_64", "libcupti of our own is for x86-64")
+    def test_dependencies_of_a_graph(self):
+        """Arrows between the work of a replay, on request, through all formats and back."""
+        environment = {"CUPTI_LIBRARY": str(FAKE_CUDA)}
+        self.mtprof("run", "-q", "-o", "plain.json", "--", CUDA_CLIENT, FAKE_CUDA, 0, 5, **environment)
+        self.assertNotIn("graph_dependency", (self.folder / "plain.json").read_text())
+        self.mtprof("run", "-q", "-o", "t.mtt", "--", CUDA_CLIENT, FAKE_CUDA, 0, 5, MTPROF_CUPTI="dependencies",
+                    **environment)
+        self.mtprof("export", "t.mtt", "-o", "t.json")
+        self.mtprof("export", "t.json", "-o", "again.json")
+        self.mtprof("export", "t.mtt", "-o", "t.pftrace")
+        self.assertEqual((self.folder / "t.pftrace").read_bytes().count(b"graph_dependency"), 2 * 5 * 4)
+        for trace in ("t.json", "again.json"):
+            self.mtprof("check", trace)
+            events = json.loads((self.folder / trace).read_text())["traceEvents"]
+            nodes = {(e["tid"], e["ts"]): e["args"] for e in events if e.get("cat") == "kernel"}
+            ends = {phase: {e["id"]: nodes[e["tid"], e["ts"]] for e in events
+                            if e.get("cat") == "graph_dependency" and e["ph"] == phase} for phase in "sf"}
+            self.assertEqual(len(ends["s"]), 5 * 4)
+            for number, to in ends["f"].items():
+                origin = ends["s"][number]
+                self.assertEqual(origin["correlation"], to["correlation"])
+                self.assertIn(origin["graph node id"], to["graph dependencies"])
+        said = self.mtprof("run", "-o", "u.mtt", "--", CUDA_CLIENT, FAKE_CUDA, 0, MTPROF_CUPTI="arrows",
+                           **environment).stderr
+        self.assertIn("GPUs: cupti: MTPROF_CUPTI: 'arrows' is neither waits nor dependencies", said)
+
+    @unittest.skipIf(platform.machine() != "x86_64", "libcupti of our own is for x86-64")
     def test_a_gpu_that_cannot_be_recorded(self):
         done = self.mtprof("run", "-o", "t.mtt", "--", CUDA_CLIENT, FAKE_CUDA, 1, CUPTI_LIBRARY="/nothing.so")
         self.assertIn("mtprof: run: GPUs: cupti: CUPTI_LIBRARY=/nothing.so cannot be opened", done.stderr)
+        self.assertIn("0 events, none lost\n", done.stderr)
+        self.assertNotIn("mtprof report", done.stderr)
 
     def test_a_program_without_either(self):
         done = self.mtprof("run", "--", "sh", "-c", "echo out; exit 5", status=5)
         self.assertEqual(done.stdout, "out\n")
-        self.assertIn("nothing recorded", done.stderr)
+        self.assertIn("nothing recorded: sh did not use CUDA\n", done.stderr)
+        self.assertLess(max(map(len, done.stderr.splitlines())), 81)
         self.assertEqual(list(self.folder.iterdir()), [])
         self.assertIn("killed by signal 11",
                       self.mtprof("run", "--", "sh", "-c", "kill -SEGV $$", status=-signal.SIGSEGV).stderr)

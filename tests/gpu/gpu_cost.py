@@ -11,6 +11,7 @@ import sys
 import time
 
 ROUNDS, LAUNCHES = 15, 3000
+SIDE_S = 150  # for one process, which takes 10 to 60
 
 
 def stretch(x, launches=LAUNCHES):
@@ -65,13 +66,18 @@ def side(name):
 class Floor:
     """What every profiler with CUPTI needs: records of kernels, and callbacks of launches, which do nothing here."""
 
-    def __init__(self):
+    def __init__(self, variant="all"):
         import ctypes
-        self.library = ctypes.CDLL(os.environ["MTPROF_CUPTI_FLOOR"])
+        self.library, self.variant = ctypes.CDLL(os.environ["MTPROF_CUPTI_FLOOR"]), variant
+        self.library.floor_variant.restype = ctypes.c_char_p
+
+    def names(self):
+        numbers = range(1000)
+        return [name.decode() for name in iter(map(self.library.floor_variant, numbers).__next__, None)]
 
     def start(self):
-        if self.library.floor_start() != 0:
-            sys.exit("CUPTI cannot be had")
+        if self.library.floor_start(self.variant.encode()) != 0:
+            raise RuntimeError(f"CUPTI cannot be had, or not for {self.variant}")
 
     def stop(self):
         self.library.floor_stop()
@@ -131,6 +137,38 @@ def together():
         for name, times in added.items()), flush=True)
 
 
+def variants():
+    """Each variant of CUPTI alone (cupti_floor.c) and ours, in turn in one process: what of it costs what."""
+    import torch
+    from mtprof.torch import ProfilerActivity, profile
+    x = torch.ones(2, 2, device="cuda")
+    sides = {name: (lambda name=name: Floor(name)) for name in Floor().names()}
+    sides["ours, CUDA alone"] = lambda: profile(activities=[ProfilerActivity.CUDA])
+    added, bases, missing = {name: [] for name in sides}, [], set()
+    for _ in range(5):
+        stretch(x)
+    for _ in range(ROUNDS):
+        for name, make in sides.items():
+            bases.append(stretch(x))
+            try:
+                prof = make()
+                prof.start()
+            except RuntimeError:
+                missing.add(name)
+                continue
+            stretch(x, 300)
+            added[name].append(stretch(x) - bases[-1])
+            prof.stop()
+            stretch(x, 300)
+    print(f"variants of CUPTI alone: a launch takes {statistics.median(bases):.0f} ns; with")
+    for name, times in added.items():
+        if len(times) > 1:
+            low, _, high = statistics.quantiles(times)
+            print(f"    {name:18} {statistics.median(times):+6.0f} ns ({low:+.0f} to {high:+.0f})", flush=True)
+    if missing:
+        print(f"    not to be had here: {', '.join(sorted(missing))}")
+
+
 def many():
     """How long stop() takes with a million kernels recorded."""
     import torch
@@ -152,9 +190,15 @@ def many():
 
 if __name__ == "__main__":
     if len(sys.argv) == 3 and sys.argv[1] == "--side":
-        {"many": many, "in_flight": in_flight, "together": together}.get(sys.argv[2], lambda: side(sys.argv[2]))()
+        calls = {"many": many, "in_flight": in_flight, "together": together, "variants": variants}
+        calls.get(sys.argv[2], lambda: side(sys.argv[2]))()
         sys.exit(0)
-    for name in ("ours", "torch", "cupti", "ours_gpu", "ours_cpu", "ours", "torch", "together", "together", "many",
-                 "in_flight"):
-        subprocess.run([sys.executable, __file__, "--side", name], check=True,
-                       env=dict(os.environ, KINETO_LOG_LEVEL="99", TEARDOWN_CUPTI="1"))
+    for name in ("ours", "torch", "cupti", "ours_gpu", "ours_cpu", "ours", "torch", "together", "together", "variants",
+                 "many", "in_flight"):
+        try:
+            done = subprocess.run([sys.executable, __file__, "--side", name], timeout=SIDE_S,
+                                  env=dict(os.environ, KINETO_LOG_LEVEL="99", TEARDOWN_CUPTI="1"))
+            if done.returncode != 0:
+                print(f"{name}: failed with status {done.returncode}", flush=True)
+        except subprocess.TimeoutExpired:
+            print(f"{name}: took longer than {SIDE_S} s and was ended", flush=True)

@@ -7,10 +7,12 @@ Durations are printed and judge nothing.
 import collections
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import warnings
 
@@ -415,6 +417,43 @@ def case_graph_destroyed():
     assert 0 < unknown <= len(work) * 0.07, (len(work), unknown)  # those of the graph that nobody saw
 
 
+def case_graph_edges():
+    """Which nodes wait for which, on request: two streams that fork and join."""
+    x = torch.ones(1 << 16, device="cuda")
+    side = torch.cuda.Stream()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    config = mt._ExperimentalConfig(enable_cuda_graph_dependencies=True)
+    with ours(experimental_config=config) as prof:
+        with torch.cuda.graph(graph):
+            first = x + 1
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                left = first * 2
+            right = first * 3
+            torch.cuda.current_stream().wait_stream(side)
+            left + right
+        for _ in range(10):
+            graph.replay()
+        torch.cuda.synchronize()
+    assert prof.health().ok, prof.health()
+    events = trace(prof)["traceEvents"]
+    work = [e["args"] for e in events if e.get("cat") == "kernel" and "graph node id" in e["args"]]
+    arrows = collections.Counter(e["ph"] for e in events if e.get("cat") == "graph_dependency")
+    counts = collections.Counter(len(args.get("graph dependencies", "?")) for args in work)
+    print(f"graph edges: {len(work)} kernels, dependencies by their number {dict(counts)}, arrows {dict(arrows)}, "
+          f"{mt.cuda_info().dependencies_lost} nodes lost")
+    assert mt.cuda_info().dependencies_lost == 0, mt.cuda_info()
+    assert len(work) == 40 and counts == {0: 10, 1: 20, 2: 10}, counts
+    assert arrows == {"s": 40, "f": 40}, arrows
+    times = {(args["correlation"], args["graph node id"]): (e["ts"], e["ts"] + e["dur"])
+             for e in events if e.get("cat") == "kernel" and "graph node id" in (args := e["args"])}
+    for args in work:  # the direction of the edges
+        for before in args["graph dependencies"]:
+            here, there = (args["correlation"], args["graph node id"]), (args["correlation"], before)
+            assert times[there][1] <= times[here][0] + 0.01, (times[there], times[here])
+
+
 def case_graph_step():
     """A whole training step in a graph: forward, backward and optimizer."""
     model = torch.nn.Sequential(*(torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.LayerNorm(64))
@@ -543,8 +582,6 @@ def case_killed():
 
 
 def case_dying(path):
-    import signal
-    import time
     x = torch.ones(2, 2, device="cuda")
     prof = ours(path=path)
     prof.start()
@@ -555,19 +592,43 @@ def case_dying(path):
 
 
 CASES = ("cnn", "gpt", "tracks", "threads", "cycles", "busy", "memory", "in_flight", "schedule", "waits", "graph",
-         "graph_ops", "graph_step", "graph_destroyed", "run_program", "nvtx", "beside", "torn_down", "fork", "killed")
+         "graph_ops", "graph_step", "graph_edges", "graph_destroyed", "run_program", "nvtx", "beside", "torn_down", "fork", "killed")
+
+
+CASE_S = 90  # most cases take 5 to 20 s, of which importing torch is most
+LONGER = {"cycles": 180, "run_program": 120, "nvtx": 120}
+
+
+def run_case(name):
+    """Its status, None where it took too long, and what it said. Whatever it started is ended with it."""
+    environment = dict(os.environ, KINETO_LOG_LEVEL="99")
+    if name == "torn_down":
+        environment["TEARDOWN_CUPTI"] = "1"
+    left = float(os.environ.get("MT_GPU_UNTIL", "inf")) - time.time()
+    limit = min(1e9 if LONG else LONGER.get(name, CASE_S), left)
+    if limit < 5:
+        return None, "", "not begun: the time of all checks is over"
+    child = subprocess.Popen([sys.executable, __file__, "--case", name], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
+    try:
+        output, errors = child.communicate(timeout=limit - 2)
+        return child.returncode, output, errors
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+    try:
+        output, errors = child.communicate(timeout=5)
+    except subprocess.TimeoutExpired:  # it cannot be ended while the driver holds it
+        output, errors = "", ""
+    return None, output, f"ended: it took longer than {limit - 2:.0f} s\n" + errors
 
 
 def add(name):
     def run(self):
-        environment = dict(os.environ, KINETO_LOG_LEVEL="99")
-        if name == "torn_down":
-            environment["TEARDOWN_CUPTI"] = "1"
-        done = subprocess.run([sys.executable, __file__, "--case", name], capture_output=True, text=True, timeout=240,
-                              env=environment)
-        if done.stdout:
-            print(done.stdout, end="", flush=True)
-        self.assertEqual(done.returncode, 0, done.stderr[-4000:])
+        began = time.time()
+        status, output, errors = run_case(name)
+        print(output, end="")
+        print(f"     {name}: {time.time() - began:.1f} s", flush=True)
+        self.assertEqual(status, 0, errors[-4000:])
     setattr(OnGpu, f"test_{name}", run)
 
 

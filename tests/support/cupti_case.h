@@ -61,6 +61,23 @@ __attribute__((unused)) static fake_work kernel(const char *name, uint64_t start
                        .registers = 32};
 }
 
+__attribute__((unused)) static uint32_t launch(const char *name, uint64_t start, uint32_t stream)
+{
+    return fake->call(&(fake_call){.name = "cudaLaunchKernel_v7000",
+                                   .inner = "cuLaunchKernel",
+                                   .work = kernel(name, start, stream)});
+}
+
+__attribute__((unused)) static void check_let_go(void)
+{
+    fake_facts f = fake->facts();
+    CHECK_EQ_U64(f.subscribed, 0);
+    CHECK_EQ_U64(f.kinds, 0);
+    CHECK_EQ_U64(f.enabled_callbacks, 0);
+    CHECK_EQ_U64(f.buffers_out, 0);
+    CHECK(!get_info().running);
+}
+
 __attribute__((unused)) static const tv_record *activity(const trace_view *v, const char *name)
 {
     return tv_event(v, MTPROF_REC_ACTIVITY, name, 0);
@@ -77,6 +94,23 @@ __attribute__((unused)) static uint64_t meta(const trace_view *v, const tv_recor
         }
     }
     return UINT64_MAX;
+}
+
+/* What an export writes, in memory. */
+typedef struct memory_text {
+    char *text;
+    size_t used, room;
+} memory_text;
+
+__attribute__((unused)) static int keep_text(void *context, const void *bytes, size_t length)
+{
+    memory_text *to = context;
+    if (length > to->room - to->used) {
+        return -1;
+    }
+    memcpy(to->text + to->used, bytes, length);
+    to->used += length;
+    return 0;
 }
 
 #endif /* TESTS_SUPPORT_CUPTI_CASE_H */

@@ -46,7 +46,7 @@ static const struct {
     uint32_t domain, id;
     const char *name;
 } names[] = {
-    {1, 3, "cuDriverGetVersion"},
+    {1, 2, "cuDriverGetVersion"},
     {1, 307, "cuLaunchKernel"},
     {1, 515, "cuGraphLaunch_ptsz"},
     {1, 290, "cuMemcpyHtoDAsync_v2"},
@@ -64,6 +64,8 @@ static const struct {
     {2, 317, "cudaStreamBeginCapture_v10000"},
     {2, 318, "cudaStreamEndCapture_v10000"},
     {2, 13, "cudaGetDevice_v3020"},
+    {2, 431, "cudaGraphInstantiate_v12000"},
+    {1, 653, "cuGraphInstantiateWithFlags"},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -234,7 +236,13 @@ int cuptiActivityFlushAll(uint32_t flags)
     pthread_mutex_lock(&lock);
     facts.flushes++;
     pthread_mutex_unlock(&lock);
+    while (__atomic_load_n(&settings.flush_hangs, __ATOMIC_RELAXED)) {
+        usleep(1000);
+    }
     give_back();
+    if (settings.failure != 0) {
+        return FAILED;
+    }
     return CP_OK;
 }
 
@@ -257,6 +265,32 @@ int cuptiFinalize(void)
     memset(enabled, 0, sizeof enabled);
     callback = NULL;
     return CP_OK;
+}
+
+/* What cupti_floor.c tries. */
+int cuptiActivitySetAttribute(int attribute, size_t *bytes, void *value)
+{
+    return attribute >= 0 && attribute <= 9 && *bytes > 0 && value != NULL ? CP_OK : 1;
+}
+
+int cuptiSetThreadIdType(int type)
+{
+    return type == 0 || type == 1 ? CP_OK : 1;
+}
+
+int cuptiActivityEnableRuntimeApi(uint32_t id, uint8_t enable)
+{
+    return id < NAMES && enable <= 1 ? CP_OK : 1;
+}
+
+int cuptiActivityEnableHWTrace(uint8_t enable)
+{
+    return enable != 0 ? 27 : CP_OK; /* CUPTI_ERROR_NOT_SUPPORTED */
+}
+
+int cuptiActivityFlushPeriod(uint32_t milliseconds)
+{
+    return milliseconds < 3600000 ? CP_OK : 1;
 }
 
 int cuptiGetResultString(int result, const char **text)
@@ -352,7 +386,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
 
 int cuCtxPushCurrent_v2(void *context)
 {
-    return context != NULL ? 0 : 201;
+    return context != NULL && !settings.contexts_gone ? 0 : 201;
 }
 
 int cuCtxPopCurrent_v2(void **context)
@@ -369,7 +403,7 @@ int cuCtxSynchronize(void)
     while (__atomic_load_n(&settings.hangs, __ATOMIC_RELAXED)) {
         usleep(1000);
     }
-    return 0;
+    return settings.failure;
 }
 
 int cuStreamIsCapturing(void *stream, int *status)
@@ -377,6 +411,36 @@ int cuStreamIsCapturing(void *stream, int *status)
     (void)stream;
     *status = settings.captures;
     return 0;
+}
+
+static int get_edges(void **from, void **to, size_t *count)
+{
+    if (settings.edges_result != 0) {
+        return settings.edges_result;
+    }
+    for (size_t i = 0; from != NULL && i < settings.n_edges && i < *count; i++) {
+        from[i] = (void *)(uintptr_t)settings.edges[i][0];
+        to[i] = (void *)(uintptr_t)settings.edges[i][1];
+    }
+    *count = settings.n_edges;
+    return 0;
+}
+
+int cuGraphGetEdges(void *graph, void **from, void **to, size_t *count)
+{
+    return graph != NULL ? get_edges(from, to, count) : 1;
+}
+
+/* Edges may have data, so it must be asked for. */
+int cuGraphGetEdges_v2(void *graph, void **from, void **to, void *data, size_t *count)
+{
+    if (from != NULL && data == NULL) {
+        return 917; /* CUDA_ERROR_LOSSY_QUERY */
+    }
+    if (data != NULL) {
+        memset(data, 0xA5, 8 * settings.n_edges);
+    }
+    return graph != NULL ? get_edges(from, to, count) : 1;
 }
 
 /* ---- records ---- */
@@ -532,6 +596,15 @@ static uint32_t make_call(const fake_call *call)
     return id;
 }
 
+static void lose_records(void)
+{
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < n_out; i++) {
+        out[i].used = 0;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 static void destroy_context(void *context)
 {
     const cp__resource_data data = {.context = context};
@@ -543,7 +616,8 @@ static void destroy_context(void *context)
 static void tell_node(uint32_t id, uint64_t number, uint64_t original)
 {
     const cp__graph_data graph = {.node = (void *)(uintptr_t)number,
-                                  .original_node = (void *)(uintptr_t)original};
+                                  .original_node = (void *)(uintptr_t)original,
+                                  .node_type = settings.node_type};
     const cp__resource_data data = {.descriptor = &graph};
     if (callback != NULL && enabled[2][id]) {
         callback(callback_user, CP_DOMAIN_RESOURCE, id, &data);
@@ -558,5 +632,13 @@ static fake_facts get_facts(void)
     return now;
 }
 
-const fake_cupti fake_cupti_face = {&settings, make_call,       enter,     leave,
-                                    give_back, destroy_context, get_facts, tell_node};
+const fake_cupti fake_cupti_face = {.settings = &settings,
+                                    .call = make_call,
+                                    .enter = enter,
+                                    .leave = leave,
+                                    .give_back = give_back,
+                                    .lose_records = lose_records,
+                                    .destroy_context = destroy_context,
+                                    .facts = get_facts,
+                                    .node = tell_node,
+                                    .record = add_record};

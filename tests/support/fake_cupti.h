@@ -46,10 +46,17 @@ typedef struct fake_settings {
     size_t extra_bytes;   /* by which records are longer than what we know of them */
     size_t dropped;       /* reported with the next buffer */
     bool hangs;           /* the GPU never has done its work */
+    bool flush_hangs;     /* cuptiActivityFlushAll does not return */
+    bool contexts_gone;   /* none can be entered */
+    int failure;          /* of cuCtxSynchronize and cuptiActivityFlushAll: the GPU is lost */
     bool captures;        /* every stream */
     bool keeps;           /* a buffer of another thread, when it is detached */
     bool mute;            /* no callbacks, not even at the exit of cuDriverGetVersion */
     int devices;
+    uint32_t node_type;         /* CP_NODE_... of the nodes that node() tells of */
+    const uint64_t (*edges)[2]; /* of every graph: from, to */
+    size_t n_edges;
+    int edges_result; /* of cuGraphGetEdges */
 } fake_settings;
 
 /* What happened. */
@@ -71,12 +78,16 @@ typedef struct fake_cupti {
     void (*leave)(const fake_call *call, uint32_t correlation, uint64_t *kept);
     /* Gives all buffers back, as CUPTI does when they are full. */
     void (*give_back)(void);
+    /* What is in the buffers never comes. */
+    void (*lose_records)(void);
     /* A context is destroyed. */
     void (*destroy_context)(void *context);
     fake_facts (*facts)(void);
     /* A node of a graph is created, cloned or destroyed (id: CP_RESOURCE_NODE_...); its number is
      * its address. */
     void (*node)(uint32_t id, uint64_t number, uint64_t original);
+    /* The record of work of a call that is open. */
+    void (*record)(const fake_work *work, uint32_t correlation);
 } fake_cupti;
 
 #endif /* TESTS_SUPPORT_FAKE_CUPTI_H */

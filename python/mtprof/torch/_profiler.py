@@ -62,7 +62,7 @@ class _OfTorch:
             annotations = "torch._dynamo" in sys.modules
             _library.set_options((_library.ANNOTATIONS if annotations else 0)
                                  | (_library.OVERLOADS if overloads else 0))
-            _cuda.begin_window(getattr(self.experimental_config, "enable_cuda_sync_events", False))
+            _cuda.begin_window(self.experimental_config)
             place = _distributed()
             if place is not None:
                 self.add_metadata_json("distributedInfo", json.dumps(place))

@@ -461,7 +461,8 @@ static int note_span(chrome_check *chrome, const event *e, uint32_t track)
 
 static int note_flow(chrome_check *chrome, const event *e, uint32_t track)
 {
-    bool ours = has_text(&e->cat, "ac2g") || has_text(&e->cat, "fwdbwd");
+    bool ours = has_text(&e->cat, "ac2g") || has_text(&e->cat, "fwdbwd") ||
+                has_text(&e->cat, "graph_dependency");
     mtprof__check_flow flow = {
         .key = e->cat.hash * 31 + (is_string(&e->id) ? e->id.hash : (uint64_t)e->id.value) * 2,
         .ts_ns = field_ns(&e->ts),

@@ -632,7 +632,8 @@ static int add_flow(mtprof__import *import)
 {
     const mtprof__raw_event *raw = &import->raw;
     if (mtb_slice_is_literal(&raw->category, "ac2g") ||
-        mtb_slice_is_literal(&raw->category, "fwdbwd")) {
+        mtb_slice_is_literal(&raw->category, "fwdbwd") ||
+        mtb_slice_is_literal(&raw->category, "graph_dependency")) {
         return MTPROF_OK;
     }
     mtprof__event *point;

@@ -180,6 +180,20 @@ enum {
     CP_ATTRIBUTE_SHARED_RESERVED = 111
 };
 
+/* CUgraphNodeType */
+enum {
+    CP_NODE_KERNEL = 0,
+    CP_NODE_COPY = 1,
+    CP_NODE_SET = 2
+};
+
+/* Where the graph lies in the arguments of cudaGraphInstantiate, cuGraphInstantiate and their
+ * variants. */
+enum {
+    CP_INSTANTIATED_AT = 8,
+    CP_EDGE_DATA_BYTES = 8 /* CUgraphEdgeData */
+};
+
 typedef void cp__callback(void *user, uint32_t domain, uint32_t id, const void *data);
 typedef void cp__buffer_wanted(uint8_t **buffer, size_t *bytes, size_t *most_records);
 typedef void cp__buffer_done(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,

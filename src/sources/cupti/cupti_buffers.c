@@ -41,9 +41,9 @@ static struct {
     uint8_t *abandoned[MOST_BUFFERS]; /* CB3 */
     filled kept[MOST_BUFFERS];
     uint32_t n_unused, n_lent, n_abandoned, n_kept;
-    uint32_t count; /* that exist, without the abandoned ones */
-    bool reading, leave;
-    bool ignore; /* what is given back */
+    uint32_t count;            /* that exist, without the abandoned ones */
+    bool reading, leave, gone; /* a thread reads; is to end; has ended */
+    bool ignore;               /* what is given back */
     pthread_t reader;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -143,14 +143,15 @@ typedef struct record_list {
 } record_list;
 
 /* The records of a buffer; what there is no memory for is reported as it comes. */
-static void collect(mtprof_source *source, const filled *buffer, record_list *list)
+static void collect(mtprof_source *source, const filled *buffer, record_list *list,
+                    cp__kernel_memo *memo)
 {
     void *record = NULL;
     while (buffer->used > 0 &&
            cp__cuda.next_record(buffer->bytes, buffer->used, &record) == CP_OK) {
         entry found = {cp__record_start(record), record};
         if (!mtb_append(list->items, list->n, list->capacity, &found)) {
-            cp__read_record(source, record);
+            cp__read_record(source, record, memo);
         }
     }
 }
@@ -165,16 +166,18 @@ void cp__buffers_read(void)
     memcpy(kept, pool.kept, n * sizeof kept[0]);
     pool.n_kept = 0;
     pthread_mutex_unlock(&pool.lock);
+    cp__kernel_memo *memo = n > 0 ? cp__kernel_memo_new() : NULL;
     for (uint32_t i = 0; i < n; i++) {
-        collect(source, &kept[i], &list);
+        collect(source, &kept[i], &list, memo);
     }
     entry *room = mtb_resize(NULL, list.n + 1, sizeof *room);
     if (room != NULL) {
         order(list.items, room, list.n);
     }
     for (size_t i = 0; i < list.n; i++) {
-        cp__read_record(source, list.items[i].record);
+        cp__read_record(source, list.items[i].record, memo);
     }
+    mtb_free(memo);
     mtb_free(room);
     mtb_free(list.items);
     pthread_mutex_lock(&pool.lock);
@@ -186,56 +189,83 @@ void cp__buffers_read(void)
 
 /* ---- the thread ---- */
 
-static struct timespec next_round(void)
+static struct timespec after(uint64_t ns)
 {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
-    t.tv_nsec += ROUND_NS;
-    t.tv_sec += t.tv_nsec / 1000000000;
-    t.tv_nsec %= 1000000000;
+    uint64_t sum = (uint64_t)t.tv_nsec + ns % 1000000000u;
+    t.tv_sec += (time_t)(ns / 1000000000u + sum / 1000000000u);
+    t.tv_nsec = (long)(sum % 1000000000u);
     return t;
 }
 
+/* The last round is made after the end was asked for. */
 static void *read_rounds(void *argument)
 {
     (void)argument;
+    bool last = false;
     pthread_mutex_lock(&pool.lock);
-    while (!pool.leave) {
-        struct timespec until = next_round();
+    while (!last) {
+        struct timespec until = after(ROUND_NS);
         int status = 0;
         while (!pool.leave && pool.n_kept < EAGER && status == 0) {
             status = pthread_cond_timedwait(&pool.changed, &pool.lock, &until);
         }
+        last = pool.leave;
         pthread_mutex_unlock(&pool.lock);
         (void)cp__cuda.flush(0);
         cp__buffers_read();
         pthread_mutex_lock(&pool.lock);
+        last = last && pool.leave; /* else another recording has begun */
     }
+    pool.gone = true;
+    pthread_cond_broadcast(&pool.changed);
     pthread_mutex_unlock(&pool.lock);
     return NULL;
 }
 
-void cp__buffers_begin(mtprof_source *source)
+void cp__buffers_serve(mtprof_source *source)
 {
     __atomic_store_n(&serving, source, __ATOMIC_RELEASE);
+}
+
+void cp__buffers_begin(void)
+{
     pthread_mutex_lock(&pool.lock);
     pool.leave = false;
+    bool gone = pool.gone;
     pthread_mutex_unlock(&pool.lock);
+    if (gone && pool.reading) { /* it was late in the last recording */
+        pthread_join(pool.reader, NULL);
+        pool.reading = false;
+    }
+    pool.gone = pool.reading && pool.gone;
     /* Without the thread all is read at the end, as far as the buffers go. */
     pool.reading = pool.reading || pthread_create(&pool.reader, NULL, read_rounds, NULL) == 0;
 }
 
-void cp__buffers_end(void)
+bool cp__buffers_end(uint64_t timeout_ns)
 {
     if (!pool.reading) {
-        return;
+        (void)cp__cuda.flush(0);
+        cp__buffers_read();
+        return true;
     }
+    struct timespec until = after(timeout_ns);
+    int status = 0;
     pthread_mutex_lock(&pool.lock);
     pool.leave = true;
-    pthread_cond_signal(&pool.changed);
+    pthread_cond_broadcast(&pool.changed);
+    while (!pool.gone && status == 0) {
+        status = pthread_cond_timedwait(&pool.changed, &pool.lock, &until);
+    }
+    bool gone = pool.gone;
     pthread_mutex_unlock(&pool.lock);
-    pthread_join(pool.reader, NULL);
-    pool.reading = false;
+    if (gone) {
+        pthread_join(pool.reader, NULL);
+        pool.reading = false;
+    }
+    return gone;
 }
 
 void cp__buffers_ignore(bool ignore)
@@ -267,5 +297,5 @@ void cp__buffers_after_fork(void)
 {
     pool.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     pool.changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
-    pool.reading = false;
+    pool.reading = pool.gone = false;
 }

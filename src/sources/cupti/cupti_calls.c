@@ -26,8 +26,10 @@ enum call_kind {
     CALL_NONE = 0, /* not asked for */
     CALL_PLAIN,
     CALL_WORK, /* the GPU gets work */
+    /* What else is to be done where they end: */
     CALL_CAPTURE,
-    CALL_CAPTURE_END
+    CALL_CAPTURE_END,
+    CALL_INSTANTIATE
 };
 
 /* Where an argument lies in the struct of them; 0: not known, 1: in the configuration, which the
@@ -64,13 +66,14 @@ static const call_rule rules[] = {
     {"cudaMalloc*", CALL_PLAIN, 0, 0},
     {"cudaFree*", CALL_PLAIN, 0, 0},
     {"cudaHostAlloc", CALL_PLAIN, 0, 0},
-    {"cudaGraphInstantiate*", CALL_PLAIN, 0, 0},
+    {"cudaGraphInstantiate*", CALL_INSTANTIATE, 0, 0},
     {"cudaStreamBeginCapture*", CALL_CAPTURE, 0, 0},
     {"cudaStreamEndCapture", CALL_CAPTURE_END, 0, 0},
     {"cuLaunchKernel", CALL_WORK, 40, 0},
     {"cuLaunchCooperativeKernel", CALL_WORK, 40, 0},
     {"cuLaunchKernelEx", CALL_WORK, AT_CONFIGURATION, 0},
     {"cuGraphLaunch", CALL_WORK, 0, 0},
+    {"cuGraphInstantiate*", CALL_INSTANTIATE, 0, 0},
     {"cuMemcpy*", CALL_WORK, 0, 0},
     {"cuMemset*", CALL_WORK, 0, 0},
     {"cuCtxSynchronize", CALL_PLAIN, 0, 0},
@@ -82,7 +85,7 @@ static const call_rule rules[] = {
 
 typedef struct known_call {
     mtprof_site plain, launching;
-    const call_rule *rule;
+    call_rule rule;
     char name[NAME_BYTES];
 } known_call;
 
@@ -179,7 +182,7 @@ static uint8_t place_of(const char *name, const call_rule *rule)
     }
     known_call *made = &calls.items[calls.count++];
     snprintf(made->name, sizeof made->name, "%s", name);
-    made->rule = rule;
+    made->rule = *rule;
     made->plain = make_site(made->name, 0);
     made->launching = make_site(made->name, MTPROF_FLAG_LAUNCH);
     return (uint8_t)calls.count;
@@ -308,43 +311,54 @@ static bool launches(const call_rule *rule, const cp__call_data *data)
     return __atomic_load_n(&captures, __ATOMIC_RELAXED) == 0 || !is_captured(rule, data->arguments);
 }
 
-static void enter(thread *t, known_call *call, const cp__call_data *data)
+/* The outermost call of a thread begins. */
+static MT_NOINLINE void enter(thread *t, known_call *call, const cp__call_data *data)
 {
-    if (t->depth++ > 0) { /* CC1 */
-        if (t->key != 0 && data->correlation != t->correlation) {
-            cp__join_put(data->correlation, t->key);
-        }
-        return;
-    }
-    bool work = launches(call->rule, data);
-    mtprof_token token = mtprof_begin(work ? &call->launching : &call->plain);
+    mtprof_token token =
+        mtprof_begin(launches(&call->rule, data) ? &call->launching : &call->plain);
     *data->kept = token;
     t->correlation = data->correlation;
     t->key = mtprof_launch_key(token);
+    if (MT_UNLIKELY(call->rule.kind == CALL_INSTANTIATE)) {
+        cp__edges_begin();
+    }
     if (token != 0) {
         cp__join_put(data->correlation, t->key);
     }
 }
 
-static void leave(thread *t, const known_call *call, const cp__call_data *data)
+/* A call whose end changes what is known of streams and graphs. */
+static MT_COLD void end_special(const call_rule *rule, const cp__call_data *data)
 {
-    if (t->depth == 0 || --t->depth > 0) {
-        return;
-    }
-    mtprof_end(*data->kept);
-    t->key = 0;
-    if (MT_UNLIKELY(data->context != t->context && data->context != NULL)) {
-        note_context(t, data->context);
-    }
-    if (call->rule->kind == CALL_CAPTURE && data->result != NULL && *data->result == 0) {
+    bool worked = data->result != NULL && *data->result == 0;
+    if (rule->kind == CALL_CAPTURE && worked) {
         uint32_t op, module;
         __atomic_add_fetch(&captures, 1, __ATOMIC_RELAXED);
         (void)mtprof_open_op(&op, &module); /* from here on it sees all that begins */
-    } else if (call->rule->kind == CALL_CAPTURE_END) {
+    } else if (rule->kind == CALL_CAPTURE_END) {
         uint32_t open = __atomic_load_n(&captures, __ATOMIC_RELAXED);
         while (open > 0 && !__atomic_compare_exchange_n(&captures, &open, open - 1, true,
                                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
         }
+    } else if (rule->kind == CALL_INSTANTIATE) {
+        void *graph = NULL;
+        if (worked && data->arguments != NULL) {
+            memcpy(&graph, (const char *)data->arguments + CP_INSTANTIATED_AT, sizeof graph);
+        }
+        cp__edges_end(graph);
+    }
+}
+
+/* It ends. */
+static MT_NOINLINE void leave(thread *t, const known_call *call, const cp__call_data *data)
+{
+    t->key = 0;
+    if (MT_UNLIKELY(data->context != t->context && data->context != NULL)) {
+        note_context(t, data->context);
+    }
+    mtprof_end(*data->kept);
+    if (MT_UNLIKELY(call->rule.kind >= CALL_CAPTURE)) {
+        end_special(&call->rule, data);
     }
 }
 
@@ -361,6 +375,16 @@ static MT_COLD void detach(uint32_t domain, const cp__call_data *data)
     }
 }
 
+/* A callback that is none of a call we asked for. */
+static MT_COLD void on_resource(uint32_t domain, uint32_t id, const cp__resource_data *data)
+{
+    if (domain == CP_DOMAIN_RESOURCE && id == CP_RESOURCE_CONTEXT_DESTROY_STARTING) {
+        forget_context(data->context);
+    } else if (domain == CP_DOMAIN_RESOURCE) {
+        cp__on_graph(id, data->descriptor);
+    }
+}
+
 void cp__on_call(void *user, uint32_t domain, uint32_t id, const void *data)
 {
     (void)user;
@@ -369,12 +393,7 @@ void cp__on_call(void *user, uint32_t domain, uint32_t id, const void *data)
         return;
     }
     if (MT_UNLIKELY(domain != CP_DOMAIN_DRIVER && domain != CP_DOMAIN_RUNTIME)) {
-        const cp__resource_data *resource = data;
-        if (domain == CP_DOMAIN_RESOURCE && id == CP_RESOURCE_CONTEXT_DESTROY_STARTING) {
-            forget_context(resource->context);
-        } else if (domain == CP_DOMAIN_RESOURCE) {
-            cp__on_graph(id, resource->descriptor);
-        }
+        on_resource(domain, id, data);
         return;
     }
     uint8_t place = id < MOST_IDS ? calls.index[domain - 1][id] : 0;
@@ -382,14 +401,18 @@ void cp__on_call(void *user, uint32_t domain, uint32_t id, const void *data)
         return;
     }
     thread *t = &mine;
+    const cp__call_data *call_data = data;
     uint32_t now = __atomic_load_n(&generation, __ATOMIC_RELAXED);
     if (MT_UNLIKELY(t->generation != now)) {
         *t = (thread){.generation = now};
     }
-    const cp__call_data *call_data = data;
     if (call_data->site == CP_SITE_ENTER) {
-        enter(t, &calls.items[place - 1], call_data);
-    } else {
+        if (t->depth++ == 0) {
+            enter(t, &calls.items[place - 1], call_data);
+        } else if (call_data->correlation != t->correlation && t->key != 0) { /* CC1 */
+            cp__join_put(call_data->correlation, t->key);
+        }
+    } else if (t->depth > 0 && --t->depth == 0) {
         leave(t, &calls.items[place - 1], call_data);
     }
 }

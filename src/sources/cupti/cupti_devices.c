@@ -163,6 +163,7 @@ typedef struct waiting {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool done, alone; /* alone: nobody waits for it any more */
+    int failure;
     uint32_t count;
     void *contexts[];
 } waiting;
@@ -177,14 +178,17 @@ static void free_waiting(waiting *w)
 static void *wait_for_contexts(void *argument)
 {
     waiting *w = argument;
+    int failure = 0;
     for (uint32_t i = 0; i < w->count; i++) {
         void *before = NULL;
-        if (cp__cuda.context_push(w->contexts[i]) == 0) {
-            (void)cp__cuda.context_wait(); /* a failure: the GPU does nothing any more */
+        if (cp__cuda.context_push(w->contexts[i]) == 0) { /* else it is gone */
+            int result = cp__cuda.context_wait();
+            failure = failure == 0 ? result : failure;
             (void)cp__cuda.context_pop(&before);
         }
     }
     pthread_mutex_lock(&w->lock);
+    w->failure = failure;
     w->done = true;
     bool alone = w->alone;
     pthread_cond_signal(&w->changed);
@@ -205,8 +209,9 @@ static struct timespec after(uint64_t ns)
     return t;
 }
 
-bool cp__wait_for_work(void *const *contexts, uint32_t count, uint64_t timeout_ns)
+bool cp__wait_for_work(void *const *contexts, uint32_t count, uint64_t timeout_ns, int *failure)
 {
+    *failure = 0;
     pthread_condattr_t monotonic;
     pthread_t thread;
     waiting *w = mtb_calloc(1, sizeof *w + count * sizeof contexts[0]);
@@ -231,6 +236,7 @@ bool cp__wait_for_work(void *const *contexts, uint32_t count, uint64_t timeout_n
         status = pthread_cond_timedwait(&w->changed, &w->lock, &until);
     }
     bool done = w->done;
+    *failure = done ? w->failure : 0;
     w->alone = !done;
     pthread_mutex_unlock(&w->lock);
     if (done) {

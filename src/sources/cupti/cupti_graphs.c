@@ -22,10 +22,11 @@ enum {
 };
 
 typedef struct node {
-    uint64_t number;  /* 0: a free place */
-    uint32_t op;      /* string ids; 0: not known, */
-    uint32_t module;  /* none */
-    uint64_t is_gone; /* destroyed */
+    uint64_t number;       /* 0: a free place */
+    uint32_t op;           /* string ids; 0: not known, */
+    uint32_t module;       /* none, */
+    uint32_t dependencies; /* not known (cupti_edges.c) */
+    uint32_t is_gone;      /* destroyed */
 } node;
 
 static struct {
@@ -92,14 +93,13 @@ static bool make_room(void)
     return nodes.gone > 0 && move_to(nodes.capacity, true) && has_room();
 }
 
-static bool put(uint64_t number, uint32_t op, uint32_t module)
+static bool put(node to)
 {
-    bool known = nodes.n > 0 && place_of(nodes.items, nodes.capacity, number)->number != 0;
+    bool known = nodes.n > 0 && place_of(nodes.items, nodes.capacity, to.number)->number != 0;
     if (!known && !has_room() && !make_room()) {
         return false;
     }
-    set(place_of(nodes.items, nodes.capacity, number),
-        (node){.number = number, .op = op, .module = module});
+    set(place_of(nodes.items, nodes.capacity, to.number), to);
     return true;
 }
 
@@ -130,7 +130,7 @@ static void node_created(uint64_t number)
     bool kept = true;
     mtb_lock_acquire(&nodes.lock);
     if (known) {
-        kept = put(number, op, module);
+        kept = put((node){.number = number, .op = op, .module = module});
     } else if (find(number) != NULL) { /* CUDA may use numbers again: it is another node now */
         set(place_of(nodes.items, nodes.capacity, number), (node){.number = number, .is_gone = 1});
     }
@@ -146,8 +146,9 @@ static void node_cloned(uint64_t number, uint64_t original)
     mtb_lock_acquire(&nodes.lock);
     const node *from = find(original);
     if (from != NULL && from->op != 0) {
-        uint32_t op = from->op, module = from->module; /* the table may move */
-        kept = put(number, op, module);
+        kept = put((node){.number = number, .op = from->op, .module = from->module});
+    } else if (find(number) != NULL) { /* the number again, as above */
+        set(place_of(nodes.items, nodes.capacity, number), (node){.number = number, .is_gone = 1});
     }
     mtb_lock_release(&nodes.lock);
     if (!kept) {
@@ -161,8 +162,9 @@ static void node_destroyed(uint64_t number)
     mtb_lock_acquire(&nodes.lock);
     const node *at = find(number);
     if (at != NULL) {
-        set(place_of(nodes.items, nodes.capacity, number),
-            (node){.number = number, .op = at->op, .module = at->module, .is_gone = 1});
+        node gone = *at;
+        gone.is_gone = 1;
+        set(place_of(nodes.items, nodes.capacity, number), gone);
     }
     mtb_lock_release(&nodes.lock);
 }
@@ -176,7 +178,9 @@ void cp__on_graph(uint32_t id, const cp__graph_data *data)
     if (id == CP_RESOURCE_NODE_CREATED) {
         node_created(number);
     } else if (id == CP_RESOURCE_NODE_CLONED) {
-        node_cloned(number, number_of(data->original_node));
+        uint64_t original = number_of(data->original_node);
+        node_cloned(number, original);
+        cp__edges_clone(number, original, data->node_type);
     } else {
         node_destroyed(number);
     }
@@ -195,14 +199,30 @@ int cp__graphs_enable(void *subscriber)
 
 /* ---- recordings ---- */
 
-bool cp__captured_by(uint64_t number, uint32_t *op, uint32_t *module)
+cp__node_facts cp__node_known(uint64_t number)
 {
     mtb_lock_acquire(&nodes.lock);
     const node *at = find(number);
-    *op = at != NULL ? at->op : 0;
-    *module = at != NULL ? at->module : 0;
+    cp__node_facts known = {0};
+    if (at != NULL) {
+        known = (cp__node_facts){at->op, at->module, at->dependencies};
+    }
     mtb_lock_release(&nodes.lock);
-    return *op != 0;
+    return known;
+}
+
+bool cp__node_depends(uint64_t number, uint32_t dependencies)
+{
+    mtb_lock_acquire(&nodes.lock);
+    const node *at = find(number);
+    node told = {.number = number};
+    if (at != NULL) {
+        told = *at;
+    }
+    told.dependencies = dependencies;
+    bool kept = put(told);
+    mtb_lock_release(&nodes.lock);
+    return kept;
 }
 
 void cp__graphs_begin(void)

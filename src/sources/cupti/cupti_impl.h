@@ -6,6 +6,7 @@
  *        (any thread)                       call's correlation id (cupti_joins.c)
  *                                         exit: scope ends
  *     a graph's node  ─► cupti_graphs.c   created, cloned: who captured it
+ *     a graph is made ─► cupti_edges.c    instantiated: which nodes wait for which, on request
  *     the GPU is done ─► cupti_buffers.c  buffers of records from CUPTI, read by a thread of ours
  *                          └► cupti_records.c   record ─► key by its correlation id ─► activity
  *                               names: cupti_names.c, devices: cupti_devices.c
@@ -17,9 +18,9 @@
  *        (cuptiFinalize) from the exit of a call of CUDA, the place that its manual names.
  *   CU3  No wait has no limit. What does not come in time is counted.
  *   CU4  Code of this library is never unloaded (nodelete): a thread of CUPTI may be in it.
- *   CU5  A callback does not call CUPTI or CUDA, but for the number of a graph's node, the question
- *        whether a stream captures, and CU2; it waits for no lock that is held while CUPTI is
- *        called.
+ *   CU5  A callback does not call CUPTI or CUDA, but for the number of a graph's node, the
+ *        questions whether a stream captures and which edges a graph has, and CU2; it waits for no
+ *        lock that is held while CUPTI is called.
  */
 #ifndef SOURCES_CUPTI_CUPTI_IMPL_H
 #define SOURCES_CUPTI_CUPTI_IMPL_H
@@ -64,6 +65,9 @@ typedef struct cp__library {
     int (*context_pop)(void **context);
     int (*context_wait)(void);
     int (*stream_captures)(void *stream, int *status);
+    /* Either may be missing. The second one tells edges that have data, too (CUDA 12.3). */
+    int (*graph_edges)(void *graph, void **from, void **to, size_t *count);
+    int (*graph_edges_2)(void *graph, void **from, void **to, void *data, size_t *count);
 } cp__library;
 
 extern cp__library cp__cuda;
@@ -76,6 +80,10 @@ typedef struct cp__found {
 
 /* ENOTSUP: the message says what is missing. */
 int cp__library_open(cp__found *found);
+
+/* What the environment variable MTPROF_CUPTI asks for, beside the program: "waits,dependencies".
+ * EINVAL: it names something else. */
+int cp__options_asked(uint32_t *options);
 
 /* ---- cupti_joins.c ---- */
 
@@ -123,21 +131,43 @@ int cp__graphs_enable(void *subscriber);
 /* A node is created, cloned or destroyed: a callback of the resource domain. */
 void cp__on_graph(uint32_t id, const cp__graph_data *data);
 
-/* Who captured the node with this number: string ids. False: it is not known. */
-bool cp__captured_by(uint64_t number, uint32_t *op, uint32_t *module);
+/* What is known of the node with this number: who captured it, and the list of nodes that it
+ * depends on; string ids, 0: not known. */
+typedef struct cp__node_facts {
+    uint32_t op, module, dependencies;
+} cp__node_facts;
+
+cp__node_facts cp__node_known(uint64_t number);
+
+/* The string id of the list of nodes that this one depends on. False: there is no room. */
+bool cp__node_depends(uint64_t number, uint32_t dependencies);
 
 /* A recording begins: nodes that were destroyed are forgotten. */
 void cp__graphs_begin(void);
 void cp__graphs_after_fork(void);
+
+/* ---- cupti_edges.c ---- */
+
+/* Whether graphs' edges are asked for, from now on. */
+void cp__edges_want(bool want);
+
+/* This thread instantiates a graph; has cloned a node of it; has done it (NULL: it failed). */
+void cp__edges_begin(void);
+void cp__edges_clone(uint64_t number, uint64_t original, uint32_t type);
+void cp__edges_end(void *graph);
 
 /* ---- cupti_buffers.c ---- */
 
 cp__buffer_wanted cp__on_buffer_wanted;
 cp__buffer_done cp__on_buffer_done;
 
-/* Between these two a thread reads what CUPTI gives back, for the source. */
-void cp__buffers_begin(mtprof_source *source);
-void cp__buffers_end(void);
+/* What is read from here on is the source's. */
+void cp__buffers_serve(mtprof_source *source);
+
+/* Between these two a thread reads what CUPTI gives back; the end reads the rest. False: CUPTI does
+ * not give it back in time. The thread goes on, and is ended the next time. */
+void cp__buffers_begin(void);
+bool cp__buffers_end(uint64_t timeout_ns);
 
 /* Reads what CUPTI has given back. */
 void cp__buffers_read(void);
@@ -155,7 +185,7 @@ void cp__buffers_after_fork(void);
 /* Counts of mtprof_cupti_info; atomic. */
 typedef struct cp__counts {
     uint64_t records, unreadable, dropped, unjoined, waits_failed;
-    uint64_t replayed, replayed_unknown, nodes_lost; /* of graphs */
+    uint64_t replayed, replayed_unknown, nodes_lost, dependencies_lost; /* of graphs */
 } cp__counts;
 
 extern cp__counts cp__count;
@@ -172,14 +202,20 @@ void cp__records_within(uint64_t from_ns, uint64_t until_ns);
 /* When the work of a record began. */
 uint64_t cp__record_start(const void *record);
 
+/* What kernels have in common that are launched again and again: zero at first, used by one thread
+ * at a time; NULL is one that remembers nothing. */
+typedef struct cp__kernel_memo cp__kernel_memo;
+cp__kernel_memo *cp__kernel_memo_new(void); /* NULL: no memory */
+
 /* A record of a buffer to an activity. */
-void cp__read_record(mtprof_source *source, const void *record);
+void cp__read_record(mtprof_source *source, const void *record, cp__kernel_memo *memo);
 
 /* ---- cupti_names.c ---- */
 
 /* The name of a kernel for people; the mangled one where nothing in the process can say it. Valid
- * until the process ends. */
-const char *cp__kernel_name(const char *mangled);
+ * until the process ends, and so is *kept, a copy of the mangled one; NULL: there are too many, and
+ * the name returned is the caller's. */
+const char *cp__kernel_name(const char *mangled, const char **kept);
 
 /* The string id of "[1, 2, 3]". 0: there are too many different ones. */
 uint32_t cp__list_id(const int32_t values[3]);
@@ -206,7 +242,8 @@ size_t cp__describe(char *json, size_t room);
 /* How much of a processor a kernel can fill, in percent, were its blocks spread evenly. */
 double cp__occupancy(const cp__device *device, const cp__kernel *kernel);
 
-/* Waits until the GPU has done all work of these contexts; false: not within the time. */
-bool cp__wait_for_work(void *const *contexts, uint32_t count, uint64_t timeout_ns);
+/* Waits until the GPU has done all work of these contexts; false: not within the time. *failure: 0,
+ * or the first error that CUDA gave in place of waiting: that GPU does nothing any more. */
+bool cp__wait_for_work(void *const *contexts, uint32_t count, uint64_t timeout_ns, int *failure);
 
 #endif /* SOURCES_CUPTI_CUPTI_IMPL_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Finding libcupti and libcuda, and their functions by their symbols. The user who starts a program
- * may choose the libcupti: CUPTI_LIBRARY.
+ * may choose the libcupti: CUPTI_LIBRARY; and ask for more of what it can tell: MTPROF_CUPTI.
  */
 #include "base/compiler.h"
 #include "base/fail.h"
@@ -189,6 +189,8 @@ static int find_driver(cp__library *cuda)
                         "cupti: libcuda.so.1 cannot be opened: is there an NVIDIA driver?");
     }
     const char *missing = find_all(handle, symbols, MT_COUNT(symbols));
+    (void)mtb_find_symbol(handle, "cuGraphGetEdges", &cuda->graph_edges);
+    (void)mtb_find_symbol(handle, "cuGraphGetEdges_v2", &cuda->graph_edges_2);
     return missing == NULL ? MTPROF_OK
                            : mtb_fail(MTPROF_ENOTSUP, "cupti: libcuda.so.1 has no %s", missing);
 }
@@ -205,4 +207,32 @@ int cp__library_open(cp__found *found)
     (void)found;
     return mtb_fail(MTPROF_ENOTSUP, "cupti: the layout of its records is known for x86-64 alone");
 #endif
+}
+
+/* ---- what users ask for ---- */
+
+int cp__options_asked(uint32_t *options)
+{
+    static const struct {
+        const char *name;
+        uint32_t option;
+    } known[] = {{"waits", MTPROF_CUPTI_WAITS}, {"dependencies", MTPROF_CUPTI_DEPENDENCIES}};
+    const char *at = secure_getenv("MTPROF_CUPTI");
+    *options = 0;
+    while (at != NULL && at[0] != '\0') {
+        size_t length = strcspn(at, ",");
+        uint32_t option = 0;
+        for (size_t i = 0; i < MT_COUNT(known); i++) {
+            bool same = strlen(known[i].name) == length && memcmp(at, known[i].name, length) == 0;
+            option = same ? known[i].option : option;
+        }
+        if (option == 0) {
+            return mtb_fail(MTPROF_EINVAL,
+                            "cupti: MTPROF_CUPTI: '%.*s' is neither waits nor dependencies",
+                            (int)(length < 64 ? length : 64), at);
+        }
+        *options |= option;
+        at += length + (at[length] == ',');
+    }
+    return MTPROF_OK;
 }

@@ -90,7 +90,7 @@ static name *make_name(const char *mangled, size_t length, uint64_t hash)
     return made;
 }
 
-const char *cp__kernel_name(const char *mangled)
+const char *cp__kernel_name(const char *mangled, const char **kept)
 {
     size_t length = strlen(mangled);
     uint64_t hash = mtb_hash_bytes(mangled, length);
@@ -109,6 +109,7 @@ const char *cp__kernel_name(const char *mangled)
         }
     }
     mtb_lock_release(&known.lock);
+    *kept = at != NULL ? at->mangled : NULL;
     return at != NULL ? at->plain : mangled;
 }
 

@@ -5,6 +5,7 @@
  *   CV1  A record is used only if its times and its device make sense: what we do not know the
  *        layout of is counted and left out.
  */
+#include "base/alloc.h"
 #include "base/compiler.h"
 #include "sources/cupti/cupti_impl.h"
 
@@ -33,6 +34,7 @@ enum meta_key {
     KEY_GRAPH_NODE,
     KEY_CAPTURED_OP,
     KEY_CAPTURED_MODULE,
+    KEY_DEPENDENCIES,
     KEY_COUNT
 };
 
@@ -53,6 +55,7 @@ static void make_keys(void)
         [KEY_GRAPH_NODE] = "graph node id",
         [KEY_CAPTURED_OP] = "captured op",
         [KEY_CAPTURED_MODULE] = "captured module",
+        [KEY_DEPENDENCIES] = "graph dependencies",
     };
     for (size_t i = 0; i < KEY_COUNT; i++) {
         keys[i] = mtprof_intern(texts[i], strlen(texts[i]));
@@ -112,20 +115,22 @@ static bool is_within(uint64_t ns)
            ns <= __atomic_load_n(&within[1], __ATOMIC_RELAXED);
 }
 
-/* A replay launched it; who captured the node is told beside. */
+/* A replay launched it; who captured the node, and what it waits for, is told beside. */
 static void add_node(meta_list *meta, uint64_t number)
 {
-    uint32_t op, module;
-    bool known = cp__captured_by(number, &op, &module);
+    cp__node_facts known = cp__node_known(number);
     add(meta, KEY_GRAPH_NODE, MTPROF_META_UINT, number);
-    if (known) {
-        add(meta, KEY_CAPTURED_OP, MTPROF_META_STRING, op);
+    if (known.op != 0) {
+        add(meta, KEY_CAPTURED_OP, MTPROF_META_STRING, known.op);
     }
-    if (module != 0) {
-        add(meta, KEY_CAPTURED_MODULE, MTPROF_META_STRING, module);
+    if (known.module != 0) {
+        add(meta, KEY_CAPTURED_MODULE, MTPROF_META_STRING, known.module);
+    }
+    if (known.dependencies != 0) {
+        add(meta, KEY_DEPENDENCIES, MTPROF_META_STRING, known.dependencies);
     }
     cp__add(&cp__count.replayed, 1);
-    cp__add(&cp__count.replayed_unknown, !known);
+    cp__add(&cp__count.replayed_unknown, known.op == 0);
 }
 
 static void push(mtprof_source *source, uint32_t kind, const char *name, const common *c,
@@ -159,37 +164,103 @@ static void push(mtprof_source *source, uint32_t kind, const char *name, const c
 
 /* ---- the kinds ---- */
 
-static void read_kernel(mtprof_source *source, const cp__kernel *kernel)
+/* What is the same for all launches of a kernel of one shape, and what it is made of. */
+typedef struct kernel_facts {
+    const char *mangled; /* a copy that stays; NULL: not remembered */
+    const char *plain;
+    int32_t grid[3], block[3];
+    int32_t static_shared, dynamic_shared;
+    uint32_t device;
+    uint16_t registers;
+    bool device_known;
+    uint32_t grid_id, block_id; /* 0: there are too many */
+    uint64_t occupancy;
+    double blocks, warps; /* of a processor */
+} kernel_facts;
+
+enum {
+    MEMO_BITS = 7
+};
+
+struct cp__kernel_memo {
+    kernel_facts items[1 << MEMO_BITS];
+};
+
+cp__kernel_memo *cp__kernel_memo_new(void)
+{
+    return mtb_calloc(1, sizeof(cp__kernel_memo));
+}
+
+static bool is_of(const kernel_facts *facts, const cp__kernel *kernel)
+{
+    return facts->mangled != NULL && memcmp(facts->grid, kernel->grid, sizeof facts->grid) == 0 &&
+           memcmp(facts->block, kernel->block, sizeof facts->block) == 0 &&
+           facts->static_shared == kernel->static_shared &&
+           facts->dynamic_shared == kernel->dynamic_shared && facts->device == kernel->device &&
+           facts->registers == kernel->registers && strcmp(facts->mangled, kernel->name) == 0;
+}
+
+static void find_facts(const cp__kernel *kernel, kernel_facts *facts)
+{
+    *facts = (kernel_facts){.static_shared = kernel->static_shared,
+                            .dynamic_shared = kernel->dynamic_shared,
+                            .device = kernel->device,
+                            .registers = kernel->registers,
+                            .plain = "unknown kernel"};
+    memcpy(facts->grid, kernel->grid, sizeof facts->grid);
+    memcpy(facts->block, kernel->block, sizeof facts->block);
+    if (kernel->name != NULL) {
+        facts->plain = cp__kernel_name(kernel->name, &facts->mangled);
+    }
+    const cp__device *device = cp__device_of(kernel->device);
+    if (device != NULL) {
+        double blocks = (double)kernel->grid[0] * kernel->grid[1] * kernel->grid[2];
+        double threads = (double)kernel->block[0] * kernel->block[1] * kernel->block[2];
+        facts->device_known = true;
+        facts->blocks = blocks / device->processors;
+        facts->warps = device->warp > 0 ? facts->blocks * threads / device->warp : 0;
+        facts->occupancy = (uint64_t)(cp__occupancy(device, kernel) + 0.5);
+    }
+    facts->grid_id = cp__list_id(kernel->grid);
+    facts->block_id = cp__list_id(kernel->block);
+}
+
+/* The place of a kernel's facts: by what is cheap to look at. */
+static kernel_facts *place_of(cp__kernel_memo *memo, const cp__kernel *kernel)
+{
+    uint64_t mixed = (uint64_t)(uintptr_t)kernel->name ^ (uint64_t)(uint32_t)kernel->grid[0] << 20 ^
+                     (uint64_t)(uint32_t)kernel->block[0] << 44;
+    return &memo->items[mixed * 0x9E3779B97F4A7C15u >> (64 - MEMO_BITS)];
+}
+
+static void read_kernel(mtprof_source *source, const cp__kernel *kernel, cp__kernel_memo *memo)
 {
     common c = COMMON(kernel);
+    kernel_facts own;
     if (!makes_sense(&c)) {
         return;
+    }
+    kernel_facts *facts = memo != NULL && kernel->name != NULL ? place_of(memo, kernel) : &own;
+    if (facts == &own || !is_of(facts, kernel)) {
+        find_facts(kernel, facts);
     }
     meta_list meta = {.count = 0};
     add(&meta, KEY_CONTEXT, MTPROF_META_UINT, c.context);
     add(&meta, KEY_REGISTERS, MTPROF_META_UINT, kernel->registers);
     add(&meta, KEY_SHARED, MTPROF_META_INT,
         (uint64_t)((int64_t)kernel->static_shared + kernel->dynamic_shared));
-    const cp__device *device = cp__device_of(c.device);
-    if (device != NULL) {
-        double blocks = (double)kernel->grid[0] * kernel->grid[1] * kernel->grid[2];
-        double threads = (double)kernel->block[0] * kernel->block[1] * kernel->block[2];
-        double spread = blocks / device->processors;
-        add_real(&meta, KEY_BLOCKS, spread);
-        add_real(&meta, KEY_WARPS, device->warp > 0 ? spread * threads / device->warp : 0);
+    if (facts->device_known) {
+        add_real(&meta, KEY_BLOCKS, facts->blocks);
+        add_real(&meta, KEY_WARPS, facts->warps);
     }
-    uint32_t grid = cp__list_id(kernel->grid);
-    uint32_t block = cp__list_id(kernel->block);
-    if (grid != 0 && block != 0) {
-        add(&meta, KEY_GRID, MTPROF_META_STRING, grid);
-        add(&meta, KEY_BLOCK, MTPROF_META_STRING, block);
+    if (facts->grid_id != 0 && facts->block_id != 0) {
+        add(&meta, KEY_GRID, MTPROF_META_STRING, facts->grid_id);
+        add(&meta, KEY_BLOCK, MTPROF_META_STRING, facts->block_id);
     }
-    if (device != NULL) {
-        add(&meta, KEY_OCCUPANCY, MTPROF_META_UINT,
-            (uint64_t)(cp__occupancy(device, kernel) + 0.5));
+    if (facts->device_known) {
+        add(&meta, KEY_OCCUPANCY, MTPROF_META_UINT, facts->occupancy);
     }
-    push(source, MTPROF_ACTIVITY_KERNEL,
-         kernel->name != NULL ? cp__kernel_name(kernel->name) : "unknown kernel", &c, 0, &meta);
+    push(source, MTPROF_ACTIVITY_KERNEL, facts->plain, &c, 0, &meta);
 }
 
 static const char *memory_name(uint32_t kind)
@@ -293,7 +364,7 @@ uint64_t cp__record_start(const void *record)
     }
 }
 
-void cp__read_record(mtprof_source *source, const void *record)
+void cp__read_record(mtprof_source *source, const void *record, cp__kernel_memo *memo)
 {
     uint32_t kind;
     (void)pthread_once(&keys_once, make_keys);
@@ -302,7 +373,7 @@ void cp__read_record(mtprof_source *source, const void *record)
     case CP_KIND_KERNEL:
     case CP_KIND_KERNEL_SERIAL:
         note_device(((const cp__kernel *)record)->context, ((const cp__kernel *)record)->device);
-        read_kernel(source, record);
+        read_kernel(source, record, memo);
         break;
     case CP_KIND_MEMCPY: read_copy(source, record); break;
     case CP_KIND_MEMCPY_PEER: read_peer_copy(source, record); break;

@@ -26,7 +26,8 @@ static struct {
     bool known;           /* the libraries were opened */
     cp__found found;
     mtprof_source *source; /* NULL: not attached */
-    uint32_t options;      /* atomic */
+    uint32_t options;      /* atomic: the program's, and */
+    uint32_t asked;        /* those of its environment */
 } host = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Of the recording: libmtprof calls the source from one thread at a time. */
@@ -123,7 +124,8 @@ static mtprof_status refuse(int result, const char *what)
     char text[MTB_MESSAGE_BYTES];
     const char *hint = "";
     if (result == CP_MULTIPLE_SUBSCRIBERS) {
-        hint = ": another profiler (torch.profiler, Nsight) uses CUPTI in this process";
+        hint = ": another profiler (torch.profiler, Nsight) uses CUPTI in this process; with "
+               "TEARDOWN_CUPTI=1 in the environment torch.profiler lets it go when it stops";
     } else if (result == CP_INSUFFICIENT_PRIVILEGES) {
         hint = ": the driver lets administrators alone profile";
     }
@@ -207,14 +209,14 @@ static mtprof_status begin(void *context, mtprof_source *source, uint64_t wants)
     say(cp__names_are_raw() ? "names of kernels are mangled: no libstdc++ is loaded" : "");
     if (!cupti.running) { /* else the last recording did not wait for the GPU, and CUPTI stayed */
         cupti.used = true;
-        cupti.options = __atomic_load_n(&host.options, __ATOMIC_RELAXED);
+        cupti.options = __atomic_load_n(&host.options, __ATOMIC_RELAXED) | host.asked;
     }
-    cp__buffers_begin(source);
-    mtprof_status status = cupti.running ? MTPROF_OK : take();
-    if (status != MTPROF_OK) {
-        cp__buffers_end();
-        return status;
+    cp__edges_want((cupti.options & MTPROF_CUPTI_DEPENDENCIES) != 0);
+    cp__buffers_serve(source);
+    if (!cupti.running) {
+        MT_TRY(take());
     }
+    cp__buffers_begin();
     cupti.began_ns = read_clock();
     cp__records_within(cupti.began_ns, UINT64_MAX);
     return MTPROF_OK;
@@ -238,16 +240,25 @@ static void flush(void *context, uint64_t timeout_ns)
     if (timeout_ns == 0 && __atomic_load_n(&cupti.leaving, __ATOMIC_RELAXED)) {
         timeout_ns = LEAVING_WAIT_NS;
     }
-    bool done = count == 0 || timeout_ns == 0 || cp__wait_for_work(contexts, count, timeout_ns);
-    if (!done) {
+    int failure = 0;
+    bool waits = count > 0 && timeout_ns > 0;
+    bool done = !waits || cp__wait_for_work(contexts, count, timeout_ns, &failure);
+    if (!done || !cp__buffers_end(timeout_ns > 0 ? timeout_ns : LEAVING_WAIT_NS)) {
         cp__add(&cp__count.waits_failed, 1);
-        say("cupti: the GPU was not done in time: CUPTI stays in the process until a recording ends "
-            "with it done");
+        say(done
+                ? "cupti: cuptiActivityFlushAll did not return in time: CUPTI stays in the process "
+                  "until a recording ends in which it does"
+                : "cupti: the GPU was not done in time: CUPTI stays in the process until a "
+                  "recording ends with it done");
         return;
     }
-    cp__buffers_end();
-    (void)cp__cuda.flush(0);
-    cp__buffers_read();
+    if (failure != 0) {
+        char text[MTB_MESSAGE_BYTES];
+        snprintf(text, sizeof text,
+                 "cupti: a GPU failed (cuCtxSynchronize returned %d): its last work is missing",
+                 failure);
+        say(text);
+    }
     let_go();
 }
 
@@ -289,6 +300,7 @@ static int know_cuda(void)
     if (host.known) {
         return MTPROF_OK;
     }
+    MT_TRY(cp__options_asked(&host.asked));
     MT_TRY(cp__library_open(&host.found));
     if (!cp__joins_init()) {
         return mtb_fail(MTPROF_ENOMEM, "cupti: no memory for the table of launches");
@@ -341,6 +353,7 @@ mtprof_status mtprof_cupti_attach(mtprof_cupti_info *info)
             .replayed = __atomic_load_n(&cp__count.replayed, __ATOMIC_RELAXED),
             .replayed_unknown = __atomic_load_n(&cp__count.replayed_unknown, __ATOMIC_RELAXED),
             .nodes_lost = __atomic_load_n(&cp__count.nodes_lost, __ATOMIC_RELAXED),
+            .dependencies_lost = __atomic_load_n(&cp__count.dependencies_lost, __ATOMIC_RELAXED),
         };
         mtb_write_struct(info, &now);
     }

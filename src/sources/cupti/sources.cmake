@@ -5,6 +5,7 @@ set(MTPROF_CUPTI_SOURCES
     src/sources/cupti/cupti_buffers.c
     src/sources/cupti/cupti_calls.c
     src/sources/cupti/cupti_devices.c
+    src/sources/cupti/cupti_edges.c
     src/sources/cupti/cupti_graphs.c
     src/sources/cupti/cupti_joins.c
     src/sources/cupti/cupti_library.c

@@ -93,8 +93,10 @@ class Attributes(Case):
             performance_events=["cycles"],
             enable_cuda_sync_events=True, adjust_profiler_step=True, disable_external_correlation=True,
             profile_all_threads=True, capture_overload_names=True, record_python_gc_info=True,
-            expose_kineto_event_metadata=True, custom_profiler_config="x", adjust_timestamps=True)
+            expose_kineto_event_metadata=True, custom_profiler_config="x", adjust_timestamps=True,
+            enable_cuda_graph_dependencies=True)
         self.assertIn("verbose=True", repr(config))
+        self.assertIn("enable_cuda_graph_dependencies=True", repr(config))
         prof = profile(experimental_config=config)
         self.assertIs(prof.experimental_config, config)
         with prof:

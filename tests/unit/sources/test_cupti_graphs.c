@@ -104,22 +104,6 @@ TEST(replayed_work_tells_who_captured_it)
     tv_free(v);
 }
 
-typedef struct memory_text {
-    char *text;
-    size_t used, room;
-} memory_text;
-
-static int keep_text(void *context, const void *bytes, size_t length)
-{
-    memory_text *to = context;
-    if (length > to->room - to->used) {
-        return -1;
-    }
-    memcpy(to->text + to->used, bytes, length);
-    to->used += length;
-    return 0;
-}
-
 /* As a user sees it: in the model's metadata, and in a Chrome trace. */
 TEST(results_show_who_captured)
 {

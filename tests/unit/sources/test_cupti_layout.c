@@ -7,9 +7,11 @@
 
 #ifdef MT_CUPTI_HEADERS
 #    include <cuda.h>
+#    include <cuda_runtime_api.h>
 #    include <cupti_activity.h>
 #    include <cupti_callbacks.h>
 #    include <cupti_version.h>
+#    include <generated_cuda_runtime_api_meta.h>
 
 /* The newest struct of each kind is what a version writes. */
 #    if CUPTI_API_VERSION >= 130400
@@ -119,6 +121,20 @@ TEST(callbacks)
     SAME(cp__resource_data, descriptor, CUpti_ResourceData, resourceDescriptor);
     SAME(cp__graph_data, node, CUpti_GraphData, node);
     SAME(cp__graph_data, original_node, CUpti_GraphData, originalNode);
+    SAME(cp__graph_data, node_type, CUpti_GraphData, nodeType);
+}
+
+TEST(graphs)
+{
+    CHECK_EQ_U64(CP_INSTANTIATED_AT, offsetof(cudaGraphInstantiate_v12000_params, graph));
+    CHECK_EQ_U64(CP_INSTANTIATED_AT, offsetof(cudaGraphInstantiateWithFlags_v11040_params, graph));
+    CHECK_EQ_U64(CP_INSTANTIATED_AT, offsetof(cudaGraphInstantiateWithParams_v12000_params, graph));
+    CHECK_EQ_I64(CP_NODE_KERNEL, CU_GRAPH_NODE_TYPE_KERNEL);
+    CHECK_EQ_I64(CP_NODE_COPY, CU_GRAPH_NODE_TYPE_MEMCPY);
+    CHECK_EQ_I64(CP_NODE_SET, CU_GRAPH_NODE_TYPE_MEMSET);
+#    if CUDA_VERSION >= 12030
+    CHECK_EQ_U64(CP_EDGE_DATA_BYTES, sizeof(CUgraphEdgeData));
+#    endif
 }
 
 TEST(numbers)

@@ -145,7 +145,8 @@ static bool is_taken(const void *context, mtprof_text key)
 static bool is_list(const mtprof_metadatum *item)
 {
     return item->type == MTPROF_META_TEXT && item->text.length > 0 && item->text.bytes[0] == '[' &&
-           (mtprof__text_is(item->key, "grid") || mtprof__text_is(item->key, "block"));
+           (mtprof__text_is(item->key, "grid") || mtprof__text_is(item->key, "block") ||
+            mtprof__text_is(item->key, "graph dependencies"));
 }
 
 void mtprof__chrome_metadata(mtprof__chrome *chrome, const mtprof__payload *payload, uint64_t keys)
@@ -166,20 +167,6 @@ void mtprof__chrome_metadata(mtprof__chrome *chrome, const mtprof__payload *payl
             mtprof__json_write_metadatum(writer, &copy);
         }
     }
-}
-
-const mtprof_metadatum *mtprof__chrome_find(const mtprof__event *event, const char *key)
-{
-    const mtprof__payload *payload = event->payload;
-    if (payload == NULL || (payload->fields & MTPROF__HAS_METADATA) == 0) {
-        return NULL;
-    }
-    for (uint32_t i = 0; i < payload->n_metadata; i++) {
-        if (mtprof__text_is(payload->metadata[i].key, key)) {
-            return &payload->metadata[i];
-        }
-    }
-    return NULL;
 }
 
 /* ---- extras ---------------------------------------------------------------------------------- */

@@ -75,12 +75,12 @@ static void write_device_args(mtprof__chrome *chrome, const mtprof__event *event
         mtb_write_u64(writer, event->owner);
         mtb_write_literal(writer, ",");
     }
-    if (event->kind == MTPROF_EVENT_KIND_KERNEL && mtprof__chrome_find(event, "queued") == NULL) {
+    if (event->kind == MTPROF_EVENT_KIND_KERNEL && mtprof__event_find(event, "queued") == NULL) {
         mtb_write_literal(writer, "\"queued\":0,");
     }
     mtb_write_literal(writer, "\"device\":");
     mtb_write_i64(writer, device.index);
-    if (mtprof__chrome_find(event, "context") == NULL) {
+    if (mtprof__event_find(event, "context") == NULL) {
         mtb_write_literal(writer, ",\"context\":0");
     }
     mtb_write_member_u64(writer, "stream", event->queue);
@@ -110,6 +110,24 @@ static void write_device_args(mtprof__chrome *chrome, const mtprof__event *event
     }
     if (event->payload != NULL && (event->payload->fields & MTPROF__HAS_METADATA) != 0) {
         mtprof__chrome_metadata(chrome, event->payload, keys);
+    }
+}
+
+/* Arrows from the work of the nodes of a graph that this one depends on. */
+static void write_dependencies(mtprof__chrome *chrome, const mtprof__event *event)
+{
+    mtprof__replay_walk walk;
+    const mtprof__replayed *from = NULL;
+    uint64_t node = 0;
+    if (!mtprof__replay_begin(&chrome->replays, event, NULL, &walk)) {
+        return;
+    }
+    while ((from = mtprof__replay_next(&chrome->replays, &walk, &node)) != NULL) {
+        uint64_t id = ++chrome->n_replay_flows;
+        mtprof__chrome_flow(chrome, 's', MTPROF__REPLAY_ARROW, id, from->forward.note,
+                            from->start_ns);
+        mtprof__chrome_flow(chrome, 'f', MTPROF__REPLAY_ARROW, id, event->track,
+                            event->shown_start_ns);
     }
 }
 
@@ -150,5 +168,8 @@ void mtprof__chrome_device_span(mtprof__chrome *chrome, const mtprof__event *eve
                             event->launch_ns);
         mtprof__chrome_flow(chrome, 'f', "ac2g", event->correlation, event->track,
                             event->shown_start_ns);
+    }
+    if (event->payload != NULL && !annotation) {
+        write_dependencies(chrome, event);
     }
 }

@@ -59,6 +59,7 @@ static int chrome_init(mtprof__chrome *chrome, mtprof__export_job *job)
         .lean = job->options.flavor == MTPROF_FLAVOR_LEAN,
         .rebuild_frames = (job->info.wants & MTPROF_WANT_STACKS) != 0,
         .forwards = {.entry_bytes = sizeof(mtprof__waiting), .limit = MTPROF__FORWARDS_MOST},
+        .replays = {.entry_bytes = sizeof(mtprof__replayed), .limit = MTPROF__FORWARDS_MOST},
         .first_index = EXPORT_NO_INDEX};
     set_base(chrome);
     MT_TRY(mtprof__chrome_text_init(chrome));
@@ -70,12 +71,13 @@ static int chrome_init(mtprof__chrome *chrome, mtprof__export_job *job)
 
 static void chrome_fini(mtprof__chrome *chrome)
 {
-    chrome->job->report.left_out +=
-        mtprof__frame_stack_left_out(chrome->frames) + chrome->forwards.left_out;
+    chrome->job->report.left_out += mtprof__frame_stack_left_out(chrome->frames) +
+                                    chrome->forwards.left_out + chrome->replays.left_out;
     mtprof__chrome_ties_fini(chrome);
     mtprof__frame_stack_free(chrome->frames);
     mtprof__chrome_modules_fini(chrome);
     mtprof__forwards_fini(&chrome->forwards);
+    mtprof__forwards_fini(&chrome->replays);
     mtprof__chrome_text_fini(chrome);
 }
 

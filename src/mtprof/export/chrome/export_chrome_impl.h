@@ -26,6 +26,7 @@
 #include "mtprof/export/export_impl.h"
 #include "mtprof/export/frame_stack.h"
 #include "mtprof/model/facts/forward.h"
+#include "mtprof/model/facts/replay.h"
 #include "mtprof/model/text/inputs_text.h"
 
 #include <string.h>
@@ -161,7 +162,8 @@ typedef struct mtprof__chrome {
     uint32_t n_other_devices; /* of another type than the first */
     int64_t overhead_end_ns;  /* on the track of all overheads */
     mtprof__forwards forwards;
-    uint64_t n_forward_flows;
+    mtprof__forwards replays; /* work of graphs' nodes */
+    uint64_t n_forward_flows, n_replay_flows;
     struct mtprof__chrome_modules *modules; /* NULL: none were recorded */
     mtprof__frame_stack *frames;
     uint64_t next_point;  /* "Ev Idx" of the next allocation; 0: not asked yet, UINT64_MAX: none */
@@ -401,8 +403,6 @@ void mtprof__chrome_recorded(mtprof__chrome *chrome, const mtprof__event *event)
 /* Metadata as further members, each with "," before it; keys that are there already are left out.
  */
 void mtprof__chrome_metadata(mtprof__chrome *chrome, const mtprof__payload *payload, uint64_t keys);
-/* The metadatum of a key; NULL: none. */
-const mtprof_metadatum *mtprof__chrome_find(const mtprof__event *event, const char *key);
 
 /* chrome_device.c */
 /* The process number of a device; devices appear while the stream is read. */

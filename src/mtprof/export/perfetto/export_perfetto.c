@@ -203,6 +203,42 @@ static int end_slow(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__event
     return mtprof__event_end(x, open);
 }
 
+/* One end of an arrow, phase s, t or f. It binds to the slice that is open on its track at that
+ * time: it is not a slice of its own. Flows have one id where category, name and id are equal. */
+static int write_arrow(mtprof__perfetto *x, mtprof__lane *lane, char phase, mtprof_text name,
+                       uint64_t id, int64_t at_ns)
+{
+    mtprof__packet_event open = mtprof__event_begin(x, lane, at_ns, 0);
+    mtprof__pb_u64(&x->pb, PF_EVENT_CATEGORY_IID, MTPROF_EVENT_KIND_FLOW + 1);
+    mtprof__pb_text(&x->pb, PF_EVENT_NAME, name.bytes, name.length, &x->job->writer->replaced);
+    size_t legacy = mtprof__pb_begin(&x->pb, PF_EVENT_LEGACY);
+    mtprof__pb_u64(&x->pb, PF_LEGACY_PHASE, (uint64_t)phase);
+    mtprof__pb_u64(&x->pb, PF_LEGACY_ID, id);
+    mtprof__pb_u64(&x->pb, PF_LEGACY_ENCLOSING, 1);
+    mtprof__pb_end(&x->pb, legacy);
+    return mtprof__event_end(x, open);
+}
+
+/* Arrows from the work of the nodes of a graph that this one depends on, at the start of both. */
+static int write_dependencies(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__event *event)
+{
+    static const char name[] = MTPROF__REPLAY_ARROW;
+    const mtprof_text text = {name, sizeof name - 1};
+    mtprof__replay_walk walk;
+    const mtprof__replayed *from = NULL;
+    uint64_t node = 0;
+    if (!mtprof__replay_begin(&x->replays, event, lane, &walk)) {
+        return 0;
+    }
+    while ((from = mtprof__replay_next(&x->replays, &walk, &node)) != NULL) {
+        uint64_t id = mtprof__perfetto_uuid(x, MTPROF__UUID_REPLAY,
+                                            mtb_mix(event->correlation, mtb_mix(node, walk.node)));
+        MT_TRY(write_arrow(x, from->place, 's', text, id, from->start_ns));
+        MT_TRY(write_arrow(x, lane, 'f', text, id, event->shown_start_ns));
+    }
+    return 0;
+}
+
 static int write_on_lane(mtprof__perfetto *x, const mtprof__event *event)
 {
     mtprof__lane *lane = NULL;
@@ -217,6 +253,9 @@ static int write_on_lane(mtprof__perfetto *x, const mtprof__event *event)
         shown.shown_end_ns = shown.shown_start_ns;
     }
     MT_TRY(write_slow(x, lane, &shown, PF_SLICE_BEGIN));
+    if (shown.payload != NULL && shown.device != 0) {
+        MT_TRY(write_dependencies(x, lane, &shown));
+    }
     return end_slow(x, lane, &shown);
 }
 
@@ -290,22 +329,6 @@ static int write_alloc(mtprof__perfetto *x, const mtprof__event *event)
     }
     mtprof__pb_end(&x->pb, slice);
     return mtprof__packet_end(x, packet);
-}
-
-/* One end of an arrow, phase s, t or f. It binds to the slice that is open on its track at that
- * time: it is not a slice of its own. Flows have one id where category, name and id are equal. */
-static int write_arrow(mtprof__perfetto *x, mtprof__lane *lane, char phase, mtprof_text name,
-                       uint64_t id, int64_t at_ns)
-{
-    mtprof__packet_event open = mtprof__event_begin(x, lane, at_ns, 0);
-    mtprof__pb_u64(&x->pb, PF_EVENT_CATEGORY_IID, MTPROF_EVENT_KIND_FLOW + 1);
-    mtprof__pb_text(&x->pb, PF_EVENT_NAME, name.bytes, name.length, &x->job->writer->replaced);
-    size_t legacy = mtprof__pb_begin(&x->pb, PF_EVENT_LEGACY);
-    mtprof__pb_u64(&x->pb, PF_LEGACY_PHASE, (uint64_t)phase);
-    mtprof__pb_u64(&x->pb, PF_LEGACY_ID, id);
-    mtprof__pb_u64(&x->pb, PF_LEGACY_ENCLOSING, 1);
-    mtprof__pb_end(&x->pb, legacy);
-    return mtprof__event_end(x, open);
 }
 
 /* A program's flow. Where nothing is open viewers could not draw it: it is left out. */
@@ -651,6 +674,7 @@ int mtprof__export_perfetto(mtprof__export_job *job)
     mtprof__perfetto x = {
         .job = job,
         .forwards = {.entry_bytes = sizeof(mtprof__waiting), .limit = MTPROF__FORWARDS_MOST},
+        .replays = {.entry_bytes = sizeof(mtprof__replayed), .limit = MTPROF__FORWARDS_MOST},
         .writer = job->writer,
         .shift_ns = first_ns < 0 ? 0 - (uint64_t)first_ns : 0,
         .uuid_seed = mtb_mix(job->info.uuid[0] ^ job->info.pid, job->info.uuid[1])};
@@ -661,8 +685,9 @@ int mtprof__export_perfetto(mtprof__export_job *job)
     }
     mtprof__events_close(events);
     (void)mtb_writer_finish(&x.text_writer);
-    job->report.left_out += x.forwards.left_out;
+    job->report.left_out += x.forwards.left_out + x.replays.left_out;
     mtprof__forwards_fini(&x.forwards);
+    mtprof__forwards_fini(&x.replays);
     mtprof__frame_stack_free(x.frames);
     mtprof__lanes_fini(&x);
     mtprof__pb_fini(&x.pb);

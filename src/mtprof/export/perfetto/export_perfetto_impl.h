@@ -26,6 +26,7 @@
 #include "mtprof/export/frame_stack.h"
 #include "mtprof/export/protobuf.h"
 #include "mtprof/model/facts/forward.h"
+#include "mtprof/model/facts/replay.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -219,6 +220,7 @@ typedef struct mtprof__perfetto {
     mtb_idmap task_map;          /* by uuid */
     mtprof__frame_stack *frames; /* NULL: no stacks were recorded */
     mtprof__forwards forwards;   /* ops that wait for their backward op */
+    mtprof__forwards replays;    /* work of graphs' nodes; place: its lane */
     mtprof__slice_head *heads;   /* by name */
     size_t n_heads;
     mtprof__lane_track *tracks; /* by track */
@@ -306,7 +308,8 @@ enum {
     MTPROF__UUID_FLOW = 8,
     MTPROF__UUID_BACKWARD = 9,
     MTPROF__UUID_ALLOCS = 10,
-    MTPROF__UUID_TASK = 11
+    MTPROF__UUID_TASK = 11,
+    MTPROF__UUID_REPLAY = 12
 };
 
 /* ---- export_perfetto_args.c ------------------------------------------------------------------ */

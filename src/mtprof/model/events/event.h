@@ -201,6 +201,8 @@ void mtprof__events_split_tasks(mtprof__events *events);
 #define MTPROF__TASK_KEY "task"
 /* Whether a model may have such scopes: nothing in a trace of ours has that key otherwise. */
 bool mtprof__model_may_have_tasks(const mtprof_model *model);
+/* The metadatum of a key; NULL: none. */
+const mtprof_metadatum *mtprof__event_find(const mtprof__event *event, const char *key);
 /* The task of an event; NULL: none is named. */
 const mtprof_text *mtprof__event_task(const mtprof__event *event);
 

@@ -373,18 +373,25 @@ void mtprof__events_split_tasks(mtprof__events *events)
     events->split_tasks = true;
 }
 
-const mtprof_text *mtprof__event_task(const mtprof__event *event)
+const mtprof_metadatum *mtprof__event_find(const mtprof__event *event, const char *key)
 {
     const mtprof__payload *payload = event->payload;
-    bool any = event->kind == MTPROF_EVENT_KIND_SCOPE && payload != NULL &&
-               (payload->fields & MTPROF__HAS_METADATA) != 0;
-    for (uint32_t i = 0; any && i < payload->n_metadata; i++) {
-        const mtprof_metadatum *item = &payload->metadata[i];
-        if (mtprof__text_is(item->key, MTPROF__TASK_KEY) && item->text.length > 0) {
-            return &item->text;
+    if (payload == NULL || (payload->fields & MTPROF__HAS_METADATA) == 0) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < payload->n_metadata; i++) {
+        if (mtprof__text_is(payload->metadata[i].key, key)) {
+            return &payload->metadata[i];
         }
     }
     return NULL;
+}
+
+const mtprof_text *mtprof__event_task(const mtprof__event *event)
+{
+    const mtprof_metadatum *item =
+        event->kind == MTPROF_EVENT_KIND_SCOPE ? mtprof__event_find(event, MTPROF__TASK_KEY) : NULL;
+    return item != NULL && item->text.length > 0 ? &item->text : NULL;
 }
 
 size_t mtprof__events_plain(mtprof__events *events, mtprof__plain_step *steps, size_t room,
