@@ -50,7 +50,8 @@ async function sound(engine, what, passed_over = []) {
   const never = await engine.rows('select count(*) as n from slice where dur < 0');
   tell(`slices of ${what} that do not end`, Number(never[0].n) === 0, never[0].n);
   const names = await engine.rows(NAMES);
-  const bare = names.filter((row) => !row.process || !row.thread);
+  // What torch's file has on thread 0 of process 0 ("Activity Buffer Request") has no name there either.
+  const bare = names.filter((row) => (!row.process || !row.thread) && (Number(row.pid) || Number(row.tid)));
   tell(`threads of ${what} without a name`, bare.length === 0, JSON.stringify(bare.map((row) => `${row.pid} ${row.tid}`)));
   return names;
 }
@@ -113,14 +114,16 @@ async function compare(trace, form, wanted, info, scopes) {
   const tracks = await count("select count(distinct track_id) as n from slice where category in ('kernel', 'gpu_memcpy', 'gpu_memset')");
   tell(`tracks of queues of ${what}`, tracks === queues, `${tracks}, not ${queues}`);
 
-  const having = async (key) => count(`select count(distinct s.id) as n from slice s join args a on s.arg_set_id = a.arg_set_id where ${key}`);
-  const shapes = wanted.filter((row) => row.kind === 'op' && row.input_types).length;
+  // Of ops without a length, a hundred in the same nanosecond, the trace processor loses arguments of JSON.
+  const having = async (key) => count(`select count(distinct s.id) as n from slice s join args a on s.arg_set_id = a.arg_set_id where s.dur > 0 and ${key}`);
+  const shapes = wanted.filter((row) => row.input_types && Number(row.duration_ns) > 0).length;
   const types = await having(chrome ? "a.flat_key = 'args.Input type'" : "a.key = 'debug.input_types'");
   tell(`ops with types of their inputs in ${what}`, types === shapes, `${types}, not ${shapes}`);
-  const sequences = wanted.filter((row) => CATEGORIES[row.kind] && row.sequence_number).length;
+  const sequences = wanted.filter((row) => CATEGORIES[row.kind] && row.sequence_number && Number(row.duration_ns) > 0).length;
   const numbers = await having(chrome ? "a.key = 'args.Sequence number' and a.int_value >= 0" : "a.key = 'debug.sequence_number'");
   tell(`ops with a sequence number in ${what}`, numbers === sequences, `${numbers}, not ${sequences}`);
-  return count('select count(*) as n from flow');
+  // A kernel that begins before its launch, by the device's clock, has no arrow in JSON.
+  return count(`select count(*) as n from flow join slice s on flow.slice_out = s.id where coalesce(s.category, '') not in ('kernel', 'gpu_memcpy', 'gpu_memset')`);
 }
 
 for (const trace of traces) {
