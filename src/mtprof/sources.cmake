@@ -174,6 +174,7 @@ set(MTPROF_SOURCES
     src/mtprof/model/columns/derive.c
     src/mtprof/model/damage.c
     src/mtprof/model/dictionary.c
+    src/mtprof/model/events/early_work.c
     src/mtprof/model/events/events_columns.c
     src/mtprof/model/events/events_device.c
     src/mtprof/model/events/events_host.c

@@ -23,6 +23,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { engines } from './perfetto_engine.mjs';
+import { CATEGORIES, DEVICE, parseCsv } from './trace_csv.mjs';
 
 const [assets, mtprof, maker, first, count] = process.argv.slice(2);
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'random-'));
@@ -32,18 +33,6 @@ let passed = 0;
 let failed = 0;
 let touching = 0;
 
-// CSV with quotes: rows of fields.
-function parse(text) {
-  const rows = [[]];
-  for (const [, quoted, plain, end] of text.matchAll(/(?:"((?:[^"]|"")*)"|([^",\n]*))(,|\n|$)/g)) {
-    rows.at(-1).push(quoted !== undefined ? quoted.replaceAll('""', '"') : plain);
-    if (end === '\n') rows.push([]);
-    if (end === '') break;
-  }
-  const [head, ...rest] = rows.filter((row) => row.length > 1);
-  return rest.map((row) => Object.fromEntries(head.map((name, i) => [name, row[i]])));
-}
-
 function run(...words) {
   try {
     return execFileSync(mtprof, words, { maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'ignore'] });
@@ -52,10 +41,6 @@ function run(...words) {
     throw error;
   }
 }
-
-const CATEGORIES = { op: 'cpu_op', scope: 'user_annotation', step: 'user_annotation', runtime: 'runtime', launch: 'runtime', call: 'runtime',
-  kernel: 'kernel', copy: 'gpu_memcpy', set: 'gpu_memset', annotation: 'gpu_user_annotation' };
-const DEVICE = new Set(['kernel', 'gpu_memcpy', 'gpu_memset', 'gpu_user_annotation']);
 
 function touches(spans) {
   spans.sort((a, b) => a.start - b.start || a.end - b.end);
@@ -70,7 +55,7 @@ function touches(spans) {
 function ours(trace) {
   const found = {};
   const queues = new Map();
-  for (const event of parse(run('export', '-q', '-o', '-', 'csv', trace).toString('utf8'))) {
+  for (const event of parseCsv(run('export', '-q', '-o', '-', 'csv', trace).toString('utf8'))) {
     const category = CATEGORIES[event.kind];
     if (!category) continue;
     if (DEVICE.has(category) && event.kind !== 'annotation') {

@@ -3,14 +3,15 @@
 // report_page.mjs NODE_MODULES CHROMIUM MTPROF TRACE...
 //
 // Opens the report of each trace in a real browser, light and dark, wide and on a phone's width, uses it by keyboard
-// and checks: no request, no message on the console, nothing wider than the window, and the numbers that are shown
-// are those of `mtprof explain --json`, `mtprof report --json` and, with the trace before as the baseline, of
-// `mtprof diff --json`.
-import { execFileSync, spawnSync } from 'node:child_process';
+// and checks: no request, no message on the console, nothing wider than the window, nothing jumps, what is listed is
+// sorted and filtered as it says, and the numbers of every view are those of the command (report_numbers.mjs), with the
+// trace before as the baseline.
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { compareNumbers, output } from './report_numbers.mjs';
 
 const [modules, program, mtprof, ...traces] = process.argv.slice(2);
 const { chromium } = (await import(pathToFileURL(path.join(modules, 'playwright-core', 'index.js')))).default;
@@ -27,10 +28,56 @@ function tell(what, holds, found) {
   }
 }
 
-function json(...words) {
-  const run = spawnSync(mtprof, words, { maxBuffer: 1 << 28 }); // 3: diff found something slower
-  if (run.status !== 0 && run.status !== 3) throw new Error(`mtprof ${words.join(' ')}: ${run.stderr}`);
-  return JSON.parse(run.stdout.toString('utf8'));
+const json = (...words) => JSON.parse(output(mtprof, ...words));
+
+// The table on the page, as it is sorted by each of its columns and filtered by what its rows hold.
+async function table(page, what, data) {
+  const shown = () => page.evaluate(() => [...document.querySelectorAll('#rows tr')].map((tr) => [...tr.cells].map((cell) => cell.textContent)));
+  const kinds = ['', ' device', ' annotation on the device'];
+  const columns = { name: 0, shapes: 1, module: 2, calls: 4, 'self host': 5, host: 6, 'self device': 7, device: 8, memory: 9 };
+  const heads = await page.locator('#rows_head button').allTextContents();
+  for (const [i, head] of heads.entries()) {
+    const column = columns[head.replace(/ [▾▴]$/, '')];
+    for (const way of [1, 2]) {
+      await page.locator('#rows_head button').nth(i).click();
+      const down = (await page.locator('#rows_head button').nth(i).textContent()).endsWith('▾');
+      const value = (row) => (column === 1 && row[1] === '[]' ? '' : row[column]);
+      const order = (a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0) * (down ? -1 : 1);
+      const wanted = [...data.rows].sort(order).slice(0, 40).map((row) => row[0] + kinds[row[3]]);
+      const found = (await shown()).map((cells) => cells[0]);
+      tell(`${what}: sorted by ${head}, ${way}`, JSON.stringify(found) === JSON.stringify(wanted), `${found.slice(0, 3)}, not ${wanted.slice(0, 3)}`);
+    }
+  }
+  for (const text of [...new Set([0, 1, 2].map((k) => data.rows.find((row) => row[k] && row[k] !== '[]')?.[k]).filter(Boolean))]) {
+    await page.fill('#filter', text);
+    const some = data.rows.filter((row) => row.slice(0, 3).join(' ').toLowerCase().includes(text.toLowerCase())).length;
+    tell(`${what}: filtered by ${text}`, (await shown()).length === Math.min(some, 40) && some > 0, (await shown()).length);
+  }
+  await page.fill('#filter', '');
+}
+
+// From what is slow to its timeline, from a finding to where it is seen.
+async function links(page, what) {
+  for (const button of await page.locator('.finding button').all()) {
+    const text = await button.textContent();
+    await button.click();
+    const there = text === 'show in the table' ? await page.locator('#rows tr').count() > 0
+      : text === 'in the flame graph' ? !(await page.locator('#flame_detail').textContent()).startsWith('all:')
+        : (await page.locator('#timeline_steps option:checked').textContent()).startsWith(text.replace('timeline of ', ''));
+    tell(`${what}: the link "${text}"`, there, 'it leads elsewhere');
+    await page.fill('#filter', '');
+  }
+  for (const link of await page.locator('nav a:visible, .finding a, #verdict a').all()) {
+    const target = await link.getAttribute('href');
+    tell(`${what}: the link ${target}`, await page.locator(target).count() === 1, 'it leads nowhere');
+  }
+  for (const button of await page.locator('#steps_links button:enabled').all()) {
+    const text = await button.textContent();
+    await button.click();
+    const chosen = await page.locator('#timeline_steps option:checked').textContent();
+    const focus = await page.evaluate(() => document.activeElement.id);
+    tell(`${what}: the link "${text}"`, focus === 'timeline_chart' && (text === 'its timeline' || chosen === text), `${focus}, ${chosen}`);
+  }
 }
 
 async function look(browser, file, trace, baseline, scheme, width) {
@@ -72,7 +119,6 @@ async function look(browser, file, trace, baseline, scheme, width) {
   await page.fill('#filter', 'no row has this text');
   tell(`${what}: the filter`, await page.locator('#rows tr').count() === 0 && (before > 0 || trace.includes('empty')), before);
   await page.fill('#filter', '');
-  for (const button of await page.locator('#rows_head button').all()) await button.click();
   const shown = await page.evaluate(() => ({
     data: JSON.parse(JSON.stringify(DATA)), width: document.documentElement.scrollWidth, inner: innerWidth,
     verdict: document.getElementById('verdict').textContent, stolen: window.stolen,
@@ -83,15 +129,12 @@ async function look(browser, file, trace, baseline, scheme, width) {
   const explained = json('explain', '--json', '--limit', 'all', trace);
   tell(`${what}: findings`, JSON.stringify(shown.findings) === JSON.stringify(explained.clean ? ['Clean']
     : explained.findings.map((finding) => finding.title)), shown.findings.join('; '));
-  const sum = shown.data.parts.reduce((all, [, ns]) => all + ns, 0);
-  tell(`${what}: parts add up`, Math.abs(sum - shown.data.wall) <= shown.data.wall / 1000, `${sum} of ${shown.data.wall}`);
-  const rows = json('report', '--json', '-g', 'shapes,module', trace);
-  tell(`${what}: rows`, shown.data.rows_seen === (rows.rows ?? rows).length, `${shown.data.rows_seen}, ${(rows.rows ?? rows).length}`);
+  if (scheme === 'light') {
+    compareNumbers(mtprof, trace, baseline, shown.data, (view, holds, found) => tell(`${what}: ${view}`, holds, found));
+    await table(page, what, shown.data);
+    await links(page, what);
+  }
   const changed = json('diff', '--json', baseline, trace);
-  const verdicts = (rows, name, verdict) => rows.map((row) => `${name(row)} ${verdict(row)}`).sort().join(', ');
-  const wanted = verdicts(changed.rows, (row) => row.name + row.group, (row) => row.verdict);
-  const found = verdicts(shown.data.baseline.rows, (row) => row[0] + row[1], (row) => row[3]);
-  tell(`${what}: the comparison`, shown.data.baseline.rows_seen > 300 || wanted === found, found);
   await page.uncheck('#changes_only');
   const lines = await page.locator('#changes tr').count();
   tell(`${what}: rows of the comparison`, lines === Math.min(changed.rows.length, 300) + 1, lines);

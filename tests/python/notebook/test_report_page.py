@@ -101,6 +101,10 @@ class Page(ResultsTest):
         data = self.data(self.page(self.load()))
         self.assertTrue(data["rows"])
         self.assertTrue(data["memory"])
+        # Ops and annotations have the time of the work below them, which counts once.
+        self.assertEqual(data["self_device"], sum(row[7] for row in data["rows"] if row[3] == 1))
+        for timeline in data["timelines"]:
+            self.assertLessEqual(timeline["kept"] + timeline["apart"], data["events"])
 
     def test_names_are_inert(self):
         plain = Tags(self.page(self.program()))

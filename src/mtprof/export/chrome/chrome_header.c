@@ -247,6 +247,8 @@ static bool is_first_of_process(const mtprof__chrome *chrome, size_t index)
     return true;
 }
 
+/* Counters of a source that is no device are a process's, on thread 0, which has no name: Perfetto
+ * takes it for the main thread and would show that name there. */
 static void write_processes(mtprof__chrome *chrome)
 {
     mtprof_track info;
@@ -271,9 +273,9 @@ static void write_processes(mtprof__chrome *chrome)
             write_process(chrome, track->pid, name, label, SORT_DEVICES + track->pid);
         }
         last_pid = track->is_thread ? track->pid : last_pid;
-        if (track->is_thread) {
+        if (track->is_thread && (track->tid != 0 || chrome->job->info.foreign != 0)) {
             write_thread(chrome, track->pid, track->tid, info.name);
-        } else {
+        } else if (!track->is_thread) {
             write_stream(chrome, track);
         }
         any_thread = any_thread || track->is_thread;

@@ -83,6 +83,13 @@ MT_INLINE const mtprof__slice_head *find_head(const mtprof__slice_head *heads, m
     return MT_LIKELY(head->kind_plus_1 == kind + 1) ? head : NULL;
 }
 
+/* A call of a foreign trace, where only the id says what it launches: an id that nothing else has
+ * draws no arrow. */
+static bool is_foreign_call(const mtprof__perfetto *x, const mtprof__event *event)
+{
+    return event->kind == MTPROF_EVENT_KIND_RUNTIME && x->job->info.foreign != 0;
+}
+
 static bool begin_fast(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__event *event)
 {
     uint64_t now = mtprof__perfetto_time(x->shift_ns, event->shown_start_ns);
@@ -90,7 +97,8 @@ static bool begin_fast(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__ev
     uint64_t id = event->correlation;
     const mtprof__slice_head *head = find_head(x->heads, lane->names, event->name, event->kind);
     if (head == NULL || event->payload != NULL || (event->flags & SLOW_FLAGS) != 0 ||
-        event->owner != id || (delta | id) >= MTPROF__PB_WIDE_END || id == 0) {
+        event->owner != id || (delta | id) >= MTPROF__PB_WIDE_END || id == 0 ||
+        is_foreign_call(x, event)) {
         return false;
     }
     lane->last_ns = now;
@@ -131,8 +139,8 @@ static void add_name(mtprof__perfetto *x, const mtprof__event *event, bool ready
 static void add_launch(mtprof__perfetto *x, const mtprof__event *event)
 {
     bool device = event->edge == MTPROF__EDGE_SPAN && event->device != 0;
-    bool launches =
-        (event->flags & MTPROF_EVENT_FLAG_LAUNCHES) != 0 || event->kind == MTPROF_EVENT_KIND_LAUNCH;
+    bool launches = (event->flags & MTPROF_EVENT_FLAG_LAUNCHES) != 0 ||
+                    event->kind == MTPROF_EVENT_KIND_LAUNCH || is_foreign_call(x, event);
     if (event->correlation != 0 && event->kind != MTPROF_EVENT_KIND_ANNOTATION &&
         (device || launches)) {
         mtprof__pb_fixed64(&x->pb, PF_EVENT_FLOW,

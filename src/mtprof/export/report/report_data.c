@@ -243,6 +243,19 @@ int mtprof__report_steps(mtprof__report *r)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
+/* 0: of the host, 1: device work, 2: an annotation over it. */
+static unsigned device_kind(const mtprof_row *row)
+{
+    return row->device == 0 ? 0 : row->is_user_annotation != 0 ? 2 : 1;
+}
+
+/* What the table of `mtprof report` calls the self time of the device: work alone. Ops have the
+ * time of what they launched, and annotations that of what is under them: the same once more. */
+static int64_t device_time(const mtprof_row *row)
+{
+    return device_kind(row) == 1 ? row->self_device_ns : 0;
+}
+
 static void write_row(mtprof__report *r, const mtprof_row *row, bool first)
 {
     mtb_writer *writer = r->job->writer;
@@ -252,7 +265,7 @@ static void write_row(mtprof__report *r, const mtprof_row *row, bool first)
     mtprof__report_name(r, row->input_shapes);
     mtb_write_literal(writer, ", ");
     mtprof__report_name(r, row->module);
-    mtb_write_format(writer, ", %u, %llu, %lld, %lld, %lld, %lld, %lld, %llu]", row->device != 0,
+    mtb_write_format(writer, ", %u, %llu, %lld, %lld, %lld, %lld, %lld, %llu]", device_kind(row),
                      (unsigned long long)row->count, (long long)row->self_cpu_ns,
                      (long long)row->cpu_ns, (long long)row->self_device_ns,
                      (long long)row->device_ns,
@@ -277,15 +290,20 @@ int mtprof__report_rows(mtprof__report *r)
     if (status == MTPROF_OK && n > 0) {
         status = mtprof_averages_get_total(averages, &total);
     }
-    mtb_write_format(writer,
-                     "\"rows_seen\": %u, \"self_cpu\": %lld, \"self_device\": %lld, \"rows\": [", n,
-                     (long long)total.self_cpu_ns, (long long)total.self_device_ns);
-    for (uint32_t i = 0; i < kept && status == MTPROF_OK; i++) {
+    int64_t self_device = 0;
+    mtb_write_format(writer, "\"rows_seen\": %u, \"self_cpu\": %lld, \"rows\": [", n,
+                     (long long)total.self_cpu_ns);
+    for (uint32_t i = 0; i < n && status == MTPROF_OK; i++) {
         mtprof_row row = {.struct_size = sizeof row};
         status = mtprof_averages_get_row(averages, i, &row);
-        write_row(r, &row, i == 0);
+        if (status == MTPROF_OK) {
+            self_device = mtb_add_sat(self_device, device_time(&row));
+        }
+        if (status == MTPROF_OK && i < kept) {
+            write_row(r, &row, i == 0);
+        }
     }
-    mtb_write_literal(writer, "],\n");
+    mtb_write_format(writer, "],\n\"self_device\": %lld,\n", (long long)self_device);
     r->job->report.events = n > 0 ? total.count : 0;
     r->job->report.left_out += n - kept;
     mtprof_averages_free(averages);

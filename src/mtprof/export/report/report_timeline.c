@@ -40,6 +40,7 @@ typedef struct span {
     uint64_t first, last; /* events that begin in it */
     int64_t least;        /* duration */
     uint64_t seen, kept;
+    uint64_t apart; /* asynchronous, or on one track too many: never drawn */
 } span;
 
 /* The first event at or after a time: they are in order of start. */
@@ -63,11 +64,18 @@ static int64_t length_of(const columns *c, uint64_t i)
     return mtb_sub_sat(c->end[i], c->start[i]);
 }
 
-/* Asynchronous scopes do not nest, and annotations repeat what the host shows. */
+/* Annotations repeat what the host shows, and points have no length; they have other places in the
+ * page. */
+static bool has_place(const columns *c, uint64_t i)
+{
+    return c->kind[i] != MTPROF_EVENT_KIND_ANNOTATION && c->kind[i] != MTPROF_EVENT_KIND_LAUNCH &&
+           c->kind[i] != MTPROF_EVENT_KIND_MEMORY;
+}
+
+/* Asynchronous scopes do not nest. */
 static bool is_drawn(const columns *c, uint64_t i)
 {
-    return (c->flags[i] & MTPROF_EVENT_FLAG_ASYNC) == 0 &&
-           c->kind[i] != MTPROF_EVENT_KIND_ANNOTATION && c->kind[i] != MTPROF_EVENT_KIND_LAUNCH &&
+    return has_place(c, i) && (c->flags[i] & MTPROF_EVENT_FLAG_ASYNC) == 0 &&
            c->track[i] < MTPROF__REPORT_TRACKS;
 }
 
@@ -80,11 +88,21 @@ static uint64_t count_drawn(const columns *c, const span *s, int64_t least)
     return n;
 }
 
+static uint64_t count_apart(const columns *c, const span *s)
+{
+    uint64_t n = 0;
+    for (uint64_t i = s->first; i < s->last; i++) {
+        n += has_place(c, i) && !is_drawn(c, i);
+    }
+    return n;
+}
+
 static void choose(const columns *c, span *s)
 {
     int64_t low = 0;
     int64_t high = mtb_add_sat(mtb_sub_sat(s->end, s->start), 1);
     s->seen = count_drawn(c, s, INT64_MIN);
+    s->apart = count_apart(c, s);
     s->least = INT64_MIN;
     s->kept = s->seen;
     if (s->seen <= MTPROF__REPORT_EVENTS) {
@@ -246,12 +264,13 @@ static int write_timeline(maker *m, uint32_t place, bool first)
     if (m->places == NULL) {
         return mtb_fail(MTPROF_ENOMEM, "export report: no memory for the events of a step");
     }
-    m->r->job->report.left_out += s.seen - s.kept;
+    m->r->job->report.left_out += s.seen - s.kept + s.apart;
     mtb_write_format(
         m->r->job->writer,
-        "%s{\"step\": %d, \"span\": %lld, \"seen\": %llu, \"kept\": %llu, \"least\": %lld, ",
+        "%s{\"step\": %d, \"span\": %lld, \"seen\": %llu, \"kept\": %llu, \"apart\": %llu, "
+        "\"least\": %lld, ",
         first ? "\n" : ",\n", step.step, (long long)mtb_sub_sat(s.end, s.start),
-        (unsigned long long)s.seen, (unsigned long long)s.kept,
+        (unsigned long long)s.seen, (unsigned long long)s.kept, (unsigned long long)s.apart,
         (long long)(s.least < 0 ? 0 : s.least));
     write_tracks(m, &s);
     int status = write_events(m, &s);

@@ -3,8 +3,8 @@
  * Spans of queues: device work in order of its start, tied to launches by key, and the annotations
  * that it counts for.
  *
- * Clocks of devices are never exact, so work may seem to start before its launch. It waits then in
- * the early list until the launch is seen.
+ * Clocks of devices are never exact, so work may seem to start before its launch. It waits then
+ * (early_work.h) until the launch is seen.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -120,11 +120,10 @@ static int show(mtprof__record_events *r, const mtprof__work *work, mtprof__payl
 static int put_aside(mtprof__record_events *r, mtprof__source_stream *stream, uint32_t device,
                      uint32_t track)
 {
-    if (!mtb_append(r->early, r->n_early, r->early_capacity,
-                    &(mtprof__early){.work = stream->work,
-                                     .payload = stream->payload,
-                                     .device = device,
-                                     .track = track})) {
+    if (!mtprof__early_put(&r->early, &(mtprof__early){.work = stream->work,
+                                                       .payload = stream->payload,
+                                                       .device = device,
+                                                       .track = track})) {
         return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for device work");
     }
     memset(&stream->payload, 0, sizeof stream->payload); /* it changed hands */
@@ -184,15 +183,12 @@ int mtprof__device_work(mtprof__record_events *r, int64_t until_ns, const mtprof
 
 /* ---- early work ------------------------------------------------------------------------------ */
 
-/* Takes an early piece out of the list and shows it. */
-static int show_early(mtprof__record_events *r, size_t i, mtprof__launch *launch)
+/* Shows the early piece that has been taken out. */
+static int show_early(mtprof__record_events *r, const mtprof__early *e, mtprof__launch *launch)
 {
     mtprof__payload_fini(&r->at_hand.payload);
-    r->at_hand = r->early[i];
-    memmove(r->early + i, r->early + i + 1, (r->n_early - i - 1) * sizeof *r->early);
-    r->n_early--;
-    const mtprof__early *e = &r->at_hand;
-    MT_TRY(show(r, &e->work, &r->at_hand.payload, e->device, e->track));
+    r->at_hand = *e;
+    MT_TRY(show(r, &r->at_hand.work, &r->at_hand.payload, e->device, e->track));
     if (launch != NULL) {
         return tie(r, &e->work, launch);
     }
@@ -203,12 +199,11 @@ static int show_early(mtprof__record_events *r, size_t i, mtprof__launch *launch
 /* One piece at a time: r->launched stays until no early piece has that key. */
 int mtprof__device_launched(mtprof__record_events *r, const mtprof__event **event)
 {
+    mtprof__early e;
     mtprof__launch *launch = mtprof__launch_find(&r->launches, r->launched);
-    for (size_t i = 0; launch != NULL && i < r->n_early; i++) {
-        if (r->early[i].work.key == r->launched) {
-            *event = &r->event;
-            return show_early(r, i, launch);
-        }
+    if (launch != NULL && mtprof__early_take(&r->early, r->launched, &e)) {
+        *event = &r->event;
+        return show_early(r, &e, launch);
     }
     r->launched = 0;
     return MTPROF_EEND;
@@ -217,9 +212,10 @@ int mtprof__device_launched(mtprof__record_events *r, const mtprof__event **even
 int mtprof__device_rest(mtprof__record_events *r, const mtprof__event **event)
 {
     mtprof__launch launch;
-    if (r->n_early > 0) {
+    mtprof__early e;
+    if (mtprof__early_take_first(&r->early, &e)) {
         *event = &r->event;
-        return show_early(r, 0, NULL);
+        return show_early(r, &e, NULL);
     }
     while (mtprof__launch_take_any(&r->launches, &launch)) {
         r->head.totals.unmatched += !launch.answered;
@@ -302,15 +298,12 @@ void mtprof__device_fini(mtprof__record_events *r)
 {
     mtprof__annotation_free(&r->launches.annotations, r->annotation);
     mtprof__launch_table_fini(&r->launches);
-    for (size_t i = 0; i < r->n_early; i++) {
-        mtprof__payload_fini(&r->early[i].payload);
-    }
+    mtprof__early_fini(&r->early);
     mtprof__payload_fini(&r->at_hand.payload);
     for (size_t i = 0; i < r->n_sources; i++) {
         mtprof__source_stream_fini(&r->sources[i]);
     }
     mtb_free(r->sources);
     mtb_free(r->source_ready);
-    mtb_free(r->early);
     mtb_free(r->queues);
 }

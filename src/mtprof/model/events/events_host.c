@@ -302,7 +302,7 @@ static int note_launch(mtprof__record_events *r, mtprof__slot_context *c, uint64
     if (launch.annotation != NULL) {
         launch.annotation->refs++;
     }
-    r->launched = r->n_early > 0 ? key : 0;
+    r->launched = r->early.waiting > 0 ? key : 0;
     int status = mtprof__launch_add(&r->launches, &launch);
     if (status != MTPROF_OK) {
         mtprof__annotation_drop(&r->launches.annotations, launch.annotation);

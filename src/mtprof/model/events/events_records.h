@@ -15,6 +15,7 @@
 
 #include "base/compiler.h"
 #include "mtprof/model/columns/build_source.h"
+#include "mtprof/model/events/early_work.h"
 #include "mtprof/model/events/events_impl.h"
 #include "mtprof/model/events/launch_table.h"
 #include "mtprof/model/facts/event_kinds.h"
@@ -59,13 +60,6 @@ typedef struct mtprof__slot_context {
         mtprof_text text;
     } names[MTPROF__TEXT_CACHE];
 } mtprof__slot_context;
-
-/* Device work that came before its launch was seen. */
-typedef struct mtprof__early {
-    mtprof__work work;
-    mtprof__payload_store payload;
-    uint32_t device, track;
-} mtprof__early;
 
 enum {
     MTPROF__ANNOTATIONS_KEPT = 128
@@ -112,8 +106,7 @@ typedef struct mtprof__record_events {
     mtprof__annotation *annotation; /* whose spans are being shown */
     size_t annotation_span;
     uint64_t launched; /* key of a launch that early work may wait for; 0: none */
-    mtprof__early *early;
-    size_t n_early, early_capacity;
+    mtprof__early_work early;
     mtprof__early at_hand;              /* the early one being shown */
     struct mtprof__queue_state *queues; /* by track */
     size_t n_queues;

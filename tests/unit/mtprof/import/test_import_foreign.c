@@ -470,3 +470,37 @@ TEST(backward_without_memory)
         mtprof_model_free(model);
     }
 }
+
+/* How many slices of a .pftrace carry this flow's end: field 47 of TrackEvent, eight bytes. */
+static size_t count_flows(const text *image, const char *id)
+{
+    size_t n = 0;
+    for (size_t i = 0; i + 10 <= image->n; i++) {
+        n += memcmp(image->bytes + i, "\xF9\x02", 2) == 0 &&
+             memcmp(image->bytes + i + 2, id, 8) == 0;
+    }
+    return n;
+}
+
+/* Other tools say with an id alone which call launched what: an arrow needs both ends. */
+TEST(launches_of_other_tools_have_arrows_in_pftrace)
+{
+    mtprof_model *model = import_text("{\"traceEvents\":[" SPAN(
+        "cuda_runtime", "cudaLaunchKernel", "10.0", "5.0",
+        ",\"args\":{\"correlation\":7}") ","
+                                         "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\",\"pid\":0,\"tid\":7,\"ts\":20.0,"
+                                         "\"dur\":5.0,\"args\":{\"correlation\":7,\"device\":0,\"stream\":7}}]}");
+    text image = {NULL, 0};
+    const mtprof_output output = {
+        .struct_size = sizeof output, .write = take_text, .context = &image};
+    REQUIRE_OK(mtprof_export_to(model, MTPROF_EXPORT_PERFETTO, &output, NULL));
+    size_t pairs = 0;
+    for (size_t i = 0; i + 10 <= image.n; i++) {
+        if (memcmp(image.bytes + i, "\xF9\x02", 2) == 0) {
+            pairs += count_flows(&image, image.bytes + i + 2) == 2;
+        }
+    }
+    CHECK_EQ_U64(pairs, 2); /* the one arrow, from either end */
+    free(image.bytes);
+    mtprof_model_free(model);
+}
