@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "mtprof/control/process_watch.h"
+#include "mtprof/control/session_impl.h"
 #include "mtprof/flight/flight_impl.h"
 #include "mtprof/steps/steps_file.h"
 
@@ -262,7 +263,7 @@ static mtprof_status open_live(mtprof__summaries *s)
                                          .most_bytes = BYTES_A_SECOND / (SECOND_NS / PACE_NS)};
     /* With the lock: the recorder is current, and another thread may stop it. */
     pthread_mutex_lock(&s->flight->lock);
-    mtprof_status status = mtprof_session_get_bytes(s->flight->session, &bytes);
+    mtprof_status status = mtprof__session_memory(s->flight->session, &bytes);
     pthread_mutex_unlock(&s->flight->lock);
     MT_TRY(status);
     return mtprof_live_open_bytes(&bytes, &options, &s->live);

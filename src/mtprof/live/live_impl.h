@@ -171,6 +171,8 @@ struct mtprof_live {
     mtprof__epoch_block *blocks; /* one per epoch, and one for those that are not known */
     size_t n_blocks, blocks_capacity;
     int64_t step;
+    struct mtprof__gap gaps[MTPROF__WALK_GAPS]; /* LLK4 */
+    size_t n_gaps;
     bool steps_told; /* by the control stream */
     bool by_step;    /* live_steps.c polls, and keeps these: */
     bool looking;    /* what the last look found is not read completely */
