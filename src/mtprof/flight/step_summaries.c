@@ -36,15 +36,17 @@ struct mtprof__summaries {
     mtprof__steps_file file;
     pthread_t thread;
     sem_t wake;
-    uint32_t asleep; /* atomic: a step has to wake the thread */
-    bool leave;      /* atomic; partner: follow() */
-    bool detached;   /* by a stop on the thread itself, which then frees this */
+    uint32_t asleep;  /* atomic: a step has to wake the thread */
+    uint32_t stepped; /* atomic: a step has ended since the last look */
+    bool leave;       /* atomic; partner: follow() */
+    bool detached;    /* by a stop on the thread itself, which then frees this */
 
     uint64_t ring_bytes;
     uint64_t look_ns;     /* between looks while a step runs (SUM1) */
     uint64_t shortest_ns; /* SUM2 */
     uint64_t next_step;   /* the one that the next summary begins with */
     uint64_t told_lost, told_missed;
+    uint64_t gathered;      /* steps in the file's memory */
     uint64_t written, lost; /* steps of this look */
     mtprof_status failed;   /* why the last summary was not written */
     bool warned;
@@ -71,7 +73,8 @@ static mtprof_status add_ops(mtprof__summaries *s, mtprof_step_summary *out, ste
 {
     const mtprof_live_row *rows = NULL;
     uint32_t n = 0;
-    MT_TRY(mtprof_live_get_rows(s->live, NULL, &rows, &n));
+    const mtprof_live_query query = {.struct_size = sizeof query, .ordered = MTPROF_STEPS_OPS};
+    MT_TRY(mtprof_live_get_rows(s->live, &query, &rows, &n));
     for (uint32_t i = 0; i < n; i++) {
         const mtprof_live_row *row = &rows[i];
         out->self_ns += row->device == 0 ? row->self_ns : 0;
@@ -107,8 +110,8 @@ static void add_devices(const mtprof__summaries *s, uint32_t n, mtprof_step_summ
     }
 }
 
-static mtprof_status write_summary(mtprof__summaries *s, const mtprof_live_step *step,
-                                   int64_t rss_bytes)
+static mtprof_status gather_summary(mtprof__summaries *s, const mtprof_live_step *step,
+                                    int64_t rss_bytes)
 {
     step_arrays arrays;
     mtprof_live_info info = {.struct_size = sizeof info};
@@ -128,10 +131,18 @@ static mtprof_status write_summary(mtprof__summaries *s, const mtprof_live_step 
     };
     MT_TRY(add_ops(s, &out, &arrays));
     add_devices(s, info.devices, &out, &arrays);
-    MT_TRY(mtprof__steps_file_add(&s->file, &out));
+    mtprof__steps_file_add(&s->file, &out);
     s->told_lost = info.lost;
     s->told_missed = info.missed;
     return MTPROF_OK;
+}
+
+static void write_gathered(mtprof__summaries *s)
+{
+    mtprof_status status = mtprof__steps_file_write(&s->file);
+    *(status == MTPROF_OK ? &s->written : &s->lost) += s->gathered;
+    s->failed = status != MTPROF_OK ? status : s->failed;
+    s->gathered = 0;
 }
 
 /* One that was not written is lost; its number is missing in the file, so readers notice. */
@@ -139,9 +150,12 @@ static void take_step(mtprof__summaries *s, const mtprof_live_step *step, int64_
 {
     s->lost += step->first > s->next_step ? step->first - s->next_step : 0;
     s->next_step = step->first + step->steps;
-    mtprof_status status = write_summary(s, step, rss_bytes);
+    if (mtprof__steps_file_is_full(&s->file)) {
+        write_gathered(s);
+    }
+    mtprof_status status = gather_summary(s, step, rss_bytes);
     if (status == MTPROF_OK) {
-        s->written += step->steps;
+        s->gathered += step->steps;
     } else {
         s->lost += step->steps;
         s->failed = status;
@@ -183,6 +197,7 @@ static void look(mtprof__summaries *s, uint64_t passed_ns)
         }
         summaries++;
     }
+    write_gathered(s);
     s->failed = status != MTPROF_EEND ? status : s->failed;
     set_pace(s, passed_ns, mtprof__flight_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu, summaries,
              bytes);
@@ -216,6 +231,20 @@ static bool leaves(mtprof__summaries *s)
     return __atomic_load_n(&s->leave, __ATOMIC_ACQUIRE);
 }
 
+/* SUM1. While the pace alone decides no step has to wake the thread. */
+static void wait_for_look(mtprof__summaries *s, uint64_t looked)
+{
+    while (!leaves(s) && mtprof__flight_clock_ns(CLOCK_MONOTONIC) - looked < PACE_NS) {
+        wait_until(s, looked + PACE_NS);
+    }
+    __atomic_store_n(&s->asleep, 1, __ATOMIC_SEQ_CST); /* partner: mtprof__summaries_step() */
+    if (!leaves(s) && __atomic_load_n(&s->stepped, __ATOMIC_SEQ_CST) == 0) {
+        wait_until(s, looked + s->look_ns);
+    }
+    __atomic_store_n(&s->asleep, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&s->stepped, 0, __ATOMIC_SEQ_CST);
+}
+
 static void free_summaries(mtprof__summaries *s)
 {
     mtprof_live_close(s->live);
@@ -230,16 +259,8 @@ static void *follow(void *argument)
     uint64_t looked = mtprof__flight_clock_ns(CLOCK_MONOTONIC);
     bool last = false;
     while (!last) {
-        __atomic_store_n(&s->asleep, 1, __ATOMIC_SEQ_CST); /* partner: mtprof__summaries_step() */
-        if (!leaves(s)) {
-            wait_until(s, looked + s->look_ns);
-        }
-        __atomic_store_n(&s->asleep, 0, __ATOMIC_SEQ_CST);
+        wait_for_look(s, looked);
         uint64_t now = mtprof__flight_clock_ns(CLOCK_MONOTONIC);
-        while (!leaves(s) && now - looked < PACE_NS) {
-            wait_until(s, looked + PACE_NS);
-            now = mtprof__flight_clock_ns(CLOCK_MONOTONIC);
-        }
         last = leaves(s);
         look(s, now - looked);
         looked = now;
@@ -318,7 +339,11 @@ mtprof_status mtprof__summaries_start(mtprof_flight *flight, mtprof__summaries *
 
 void mtprof__summaries_step(mtprof__summaries *s)
 {
-    if (s != NULL && __atomic_load_n(&s->asleep, __ATOMIC_SEQ_CST) != 0 &&
+    if (s == NULL) {
+        return;
+    }
+    __atomic_store_n(&s->stepped, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&s->asleep, __ATOMIC_SEQ_CST) != 0 &&
         __atomic_exchange_n(&s->asleep, 0, __ATOMIC_SEQ_CST) != 0) {
         sem_post(&s->wake);
     }

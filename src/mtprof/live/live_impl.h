@@ -209,6 +209,10 @@ struct mtprof_live {
 
     mtprof_live_row *shown;
     size_t n_shown, shown_capacity;
+    mtb_idmap shown_map; /* the next four are of live_query.c, kept for the next query */
+    mtprof__live_key *shown_keys;
+    uint32_t *shown_inputs;
+    size_t shown_keys_capacity, shown_inputs_capacity;
     mtb_arena texts; /* of the rows that are shown */
 };
 
