@@ -46,20 +46,27 @@ struct mtprof__summaries {
     uint64_t shortest_ns; /* SUM2 */
     uint64_t next_step;   /* the one that the next summary begins with */
     uint64_t told_lost, told_missed;
+    uint64_t rss_ns; /* when it was read; 0: not yet */
+    int64_t rss_bytes;
     uint64_t gathered;      /* steps in the file's memory */
     uint64_t written, lost; /* steps of this look */
     mtprof_status failed;   /* why the last summary was not written */
     bool warned;
 };
 
-static int64_t resident_bytes(void)
+/* Once a second: opening the file costs as much as reading 500 events. */
+static void look_at_rss(mtprof__summaries *s)
 {
+    uint64_t now = mtprof__flight_clock_ns(CLOCK_MONOTONIC);
+    if (s->rss_ns != 0 && now - s->rss_ns < SECOND_NS) {
+        return;
+    }
     int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    int64_t bytes = mtprof__resident_bytes(statm);
+    s->rss_bytes = mtprof__resident_bytes(statm);
+    s->rss_ns = now;
     if (statm >= 0) {
         close(statm);
     }
-    return bytes;
 }
 
 /* ---- a summary ------------------------------------------------------------------------------- */
@@ -110,8 +117,7 @@ static void add_devices(const mtprof__summaries *s, uint32_t n, mtprof_step_summ
     }
 }
 
-static mtprof_status gather_summary(mtprof__summaries *s, const mtprof_live_step *step,
-                                    int64_t rss_bytes)
+static mtprof_status gather_summary(mtprof__summaries *s, const mtprof_live_step *step)
 {
     step_arrays arrays;
     mtprof_live_info info = {.struct_size = sizeof info};
@@ -125,7 +131,7 @@ static mtprof_status gather_summary(mtprof__summaries *s, const mtprof_live_step
         .read_share = info.bytes_new > 0 ? (double)info.bytes_read / (double)info.bytes_new : 1.0,
         .lost = info.lost - s->told_lost,
         .missed = info.missed - s->told_missed,
-        .rss_bytes = rss_bytes,
+        .rss_bytes = s->rss_bytes,
         .allocated = info.allocated,
         .allocated_most = step->allocated_most,
     };
@@ -146,14 +152,14 @@ static void write_gathered(mtprof__summaries *s)
 }
 
 /* One that was not written is lost; its number is missing in the file, so readers notice. */
-static void take_step(mtprof__summaries *s, const mtprof_live_step *step, int64_t rss_bytes)
+static void take_step(mtprof__summaries *s, const mtprof_live_step *step)
 {
     s->lost += step->first > s->next_step ? step->first - s->next_step : 0;
     s->next_step = step->first + step->steps;
     if (mtprof__steps_file_is_full(&s->file)) {
         write_gathered(s);
     }
-    mtprof_status status = gather_summary(s, step, rss_bytes);
+    mtprof_status status = gather_summary(s, step);
     if (status == MTPROF_OK) {
         s->gathered += step->steps;
     } else {
@@ -188,10 +194,10 @@ static void look(mtprof__summaries *s, uint64_t passed_ns)
     uint64_t cpu = mtprof__flight_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     uint64_t summaries = 0;
     uint64_t bytes = 0;
-    int64_t rss = resident_bytes();
+    look_at_rss(s);
     mtprof_status status;
     while ((status = mtprof_live_poll_step(s->live, 0, s->shortest_ns, &step)) == MTPROF_OK) {
-        take_step(s, &step, rss);
+        take_step(s, &step);
         if (mtprof_live_get_info(s->live, &info) == MTPROF_OK) {
             bytes += info.bytes_new;
         }

@@ -320,6 +320,7 @@ static void make_file(uint64_t steps, uint64_t most_bytes)
         }
         mtprof__steps_file_add(&file, &summary);
     }
+    REQUIRE_OK(mtprof__steps_file_write(&file));
     mtprof__steps_file_close(&file);
 }
 
