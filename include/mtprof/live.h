@@ -124,7 +124,7 @@ typedef struct mtprof_live_query {
     uint32_t idle;      /**< 1: also rows that have nothing in the window */
     const char *name;   /**< only names that have this part, of which * ? [a-z] are a pattern's */
     uint32_t functions; /**< 1: also functions of the host's language where there are ops */
-    uint32_t reserved;
+    uint32_t ordered;   /**< so many rows are sorted, the rest follow in any order; 0: all are */
 } mtprof_live_query;
 
 typedef struct mtprof_live_device {

@@ -6,6 +6,8 @@
 
 #include "base/pages.h"
 
+#include <string.h>
+
 enum {
     FIRST_CAPACITY = 256 /* a page */
 };
@@ -64,6 +66,14 @@ bool mtb_idmap_add(mtb_idmap *map, uint64_t hash, uint32_t id)
     place(map, hash, id);
     map->count++;
     return true;
+}
+
+void mtb_idmap_clear(mtb_idmap *map)
+{
+    if (map->count > 0) {
+        memset(map->entries, 0, map->capacity * sizeof *map->entries);
+    }
+    map->count = 0;
 }
 
 void mtb_idmap_reset(mtb_idmap *map)

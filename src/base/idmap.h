@@ -42,6 +42,9 @@ bool mtb_idmap_add(mtb_idmap *map, uint64_t hash, uint32_t id);
     ((n) < UINT32_MAX - 1 && mtb_idmap_reserve(map) &&       \
      mtb_append(array, n, capacity, __VA_ARGS__) && mtb_idmap_add((map), (hash), (uint32_t)(n)))
 
+/* Forgets all keys and keeps the memory. */
+void mtb_idmap_clear(mtb_idmap *map);
+
 /* Frees the table; it is empty and usable again. */
 void mtb_idmap_reset(mtb_idmap *map);
 

@@ -18,8 +18,8 @@
 
 enum {
     SITE_BUCKETS = 256,
-    KNOWN_SETS = 128,
-    KNOWN_WAYS = 4,
+    KNOWN_SETS = 256,
+    KNOWN_WAYS = 2,
     KNOWN_WORDS = 28 /* of a call that is remembered: three tensors of four dimensions */
 };
 
@@ -66,6 +66,11 @@ static uint32_t scalar_id(void)
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
+enum {
+    LARGE_WORDS = MT_TRACE_MOST + 4,
+    LARGE_BYTES = (LARGE_WORDS + MT_TRACE_MOST + 1) * sizeof(uint64_t)
+};
+
 /* A call that this thread has reported before, and its number in the recording. */
 typedef struct known_call {
     const mtprof_site *site;
@@ -78,6 +83,7 @@ typedef struct known_call {
 typedef struct known_calls {
     known_call at[KNOWN_SETS][KNOWN_WAYS];
     uint8_t next[KNOWN_SETS]; /* which way is replaced next */
+    uint64_t *large;          /* pages of LARGE_BYTES that are in no use; NULL: none */
 } known_calls;
 
 static __thread known_calls *known_here __attribute__((tls_model("initial-exec")));
@@ -88,6 +94,7 @@ static bool has_known_key;
 static void forget_known(void *table)
 {
     known_here = NULL;
+    mtb_pages_give(((known_calls *)table)->large, LARGE_BYTES);
     mtb_free(table);
 }
 
@@ -111,15 +118,30 @@ static MT_COLD known_calls *make_known(void)
 
 /* ---- long lists ---- */
 
-enum {
-    LARGE_WORDS = MT_TRACE_MOST + 4,
-    LARGE_BYTES = (LARGE_WORDS + MT_TRACE_MOST + 1) * sizeof(uint64_t)
-};
+/* Pages: what is not used of them costs nothing. A thread keeps one piece: those of a step's
+ * optimizer would otherwise be mapped, touched and given back in every step. */
+static uint64_t *take_large(void)
+{
+    uint64_t *pages = known_here != NULL ? known_here->large : NULL;
+    if (pages != NULL) {
+        known_here->large = NULL;
+        return pages;
+    }
+    return mtb_pages_take(LARGE_BYTES);
+}
 
-/* Pages: what is not used of them costs nothing. */
+static void give_large(uint64_t *pages)
+{
+    if (pages != NULL && known_here != NULL && known_here->large == NULL) {
+        known_here->large = pages;
+        return;
+    }
+    mtb_pages_give(pages, LARGE_BYTES);
+}
+
 bool mt__trace_words_init_large(mt__trace_words *w)
 {
-    uint64_t *pages = mtb_pages_take(LARGE_BYTES);
+    uint64_t *pages = take_large();
     w->n_words = w->n_scalars = 0;
     w->large_words = pages;
     w->large_scalars = pages == NULL ? NULL : pages + LARGE_WORDS;
@@ -129,7 +151,7 @@ bool mt__trace_words_init_large(mt__trace_words *w)
 
 void mt__trace_words_fini_large(mt__trace_words *w)
 {
-    mtb_pages_give(w->large_words, LARGE_BYTES);
+    give_large(w->large_words);
     w->large_words = w->large_scalars = NULL;
 }
 
@@ -220,8 +242,8 @@ static MT_NOINLINE mtprof_token begin_unknown(mtprof_site *site, const mt__trace
 MT_COLD mtprof_token mt__trace_long_begin(mtprof_site *site, const mt__trace_words *words,
                                           mtprof_op *payload)
 {
-    size_t bytes = 2 * sizeof(mtprof_value) * ((size_t)words->n_words + 1);
-    mtprof_value *values = words->cut ? NULL : mtb_pages_take(bytes);
+    size_t room = 2 * ((size_t)words->n_words + 1);
+    mtprof_value *values = words->cut ? NULL : mtb_resize(NULL, room, sizeof *values);
     payload->n_inputs = 1; /* without a list libmtprof counts it as cut */
     if (values != NULL) {
         unpacking u = {.at = words->large_words,
@@ -233,7 +255,7 @@ MT_COLD mtprof_token mt__trace_long_begin(mtprof_site *site, const mt__trace_wor
     mtprof_token token = mtprof_op_begin(site, payload);
     payload->inputs = NULL;
     payload->n_inputs = 0;
-    mtb_pages_give(values, bytes);
+    mtb_free(values);
     return token;
 }
 
@@ -251,11 +273,23 @@ MT_INLINE bool same_words(const uint64_t *a, const uint64_t *b, uint32_t count)
     return (bits[0] | bits[1] | last) == 0;
 }
 
+/* By the site and four of the words: a model calls one op with a dozen different shapes a step. */
+MT_INLINE uint32_t set_of(const mtprof_site *site, const mt__trace_words *words)
+{
+    const uint64_t *w = words->words;
+    uint32_t n = words->n_words;
+    uint64_t of_site = (uintptr_t)site / sizeof *site;
+    uint64_t of_words =
+        n == 0 ? 0 : w[n > 1] + 31 * w[n > 2 ? 2 : 0] + 961 * w[n / 2] + 7 * w[n - 1];
+    return (uint32_t)((of_site + of_words * 0x9E3779B97F4A7C15u) * 0xD6E8FEB86659FD93u >> 40) %
+           KNOWN_SETS;
+}
+
 /* With known inputs, if this thread has reported such a call before. */
 mtprof_token mt__trace_shown_begin(mtprof_site *site, const mt__trace_words *words,
                                    mtprof_op *payload)
 {
-    uint32_t set = (uint32_t)((uintptr_t)site / sizeof *site) % KNOWN_SETS;
+    uint32_t set = set_of(site, words);
     const known_calls *table = known_here;
     payload->scalars = words->scalars;
     payload->n_scalars = words->n_scalars;

@@ -82,6 +82,8 @@ void mtprof__session_retire_recording(mtprof__recording *recording);
 uint64_t mtprof__session_steps_from(mtprof_session *session, uint64_t steps);
 /* The session's recording, held until mtprof__recording_release(). */
 mtprof__recording *mtprof__session_pin(mtprof_session *session);
+/* mtprof_session_get_bytes() for a thread of the recorder itself: read from the mapped memory. */
+mtprof_status mtprof__session_memory(mtprof_session *session, mtprof_bytes *bytes);
 
 /* Keeps the pair, in place of an earlier one with its key, and writes it. */
 mtprof_status mtprof__session_add_meta(mtprof_session *s, const char *key, size_t key_length,

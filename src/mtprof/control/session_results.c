@@ -165,7 +165,9 @@ mtprof_status mtprof_session_get_health(mtprof_session *session, mtprof_health *
     return MTPROF_OK;
 }
 
-mtprof_status mtprof_session_get_bytes(mtprof_session *session, mtprof_bytes *bytes)
+/* The bytes of what a session has; `get` chooses how they are read. */
+static mtprof_status get_bytes(mtprof_session *session, mtprof_bytes *bytes,
+                               void (*get)(mtprof__store *, mtprof_bytes *))
 {
     if (session == NULL || bytes == NULL) {
         return mtb_fail(MTPROF_EINVAL, "session_bytes: %s is NULL",
@@ -179,9 +181,19 @@ mtprof_status mtprof_session_get_bytes(mtprof_session *session, mtprof_bytes *by
                         bytes->struct_size, sizeof *bytes);
     }
     mtprof__recording *recording = mtprof__session_pin(session);
-    mtprof__store_bytes(recording->store, bytes);
+    get(recording->store, bytes);
     mtprof__recording_release(recording);
     return MTPROF_OK;
+}
+
+mtprof_status mtprof_session_get_bytes(mtprof_session *session, mtprof_bytes *bytes)
+{
+    return get_bytes(session, bytes, mtprof__store_bytes);
+}
+
+mtprof_status mtprof__session_memory(mtprof_session *session, mtprof_bytes *bytes)
+{
+    return get_bytes(session, bytes, mtprof__store_memory);
 }
 
 mtprof_status mtprof_session_save(mtprof_session *session, const char *path)

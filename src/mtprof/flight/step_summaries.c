@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "mtprof/control/process_watch.h"
+#include "mtprof/control/session_impl.h"
 #include "mtprof/flight/flight_impl.h"
 #include "mtprof/steps/steps_file.h"
 
@@ -35,28 +36,37 @@ struct mtprof__summaries {
     mtprof__steps_file file;
     pthread_t thread;
     sem_t wake;
-    uint32_t asleep; /* atomic: a step has to wake the thread */
-    bool leave;      /* atomic; partner: follow() */
-    bool detached;   /* by a stop on the thread itself, which then frees this */
+    uint32_t asleep;  /* atomic: a step has to wake the thread */
+    uint32_t stepped; /* atomic: a step has ended since the last look */
+    bool leave;       /* atomic; partner: follow() */
+    bool detached;    /* by a stop on the thread itself, which then frees this */
 
     uint64_t ring_bytes;
     uint64_t look_ns;     /* between looks while a step runs (SUM1) */
     uint64_t shortest_ns; /* SUM2 */
     uint64_t next_step;   /* the one that the next summary begins with */
     uint64_t told_lost, told_missed;
+    uint64_t rss_ns; /* when it was read; 0: not yet */
+    int64_t rss_bytes;
+    uint64_t gathered;      /* steps in the file's memory */
     uint64_t written, lost; /* steps of this look */
     mtprof_status failed;   /* why the last summary was not written */
     bool warned;
 };
 
-static int64_t resident_bytes(void)
+/* Once a second: opening the file costs as much as reading 500 events. */
+static void look_at_rss(mtprof__summaries *s)
 {
+    uint64_t now = mtprof__flight_clock_ns(CLOCK_MONOTONIC);
+    if (s->rss_ns != 0 && now - s->rss_ns < SECOND_NS) {
+        return;
+    }
     int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    int64_t bytes = mtprof__resident_bytes(statm);
+    s->rss_bytes = mtprof__resident_bytes(statm);
+    s->rss_ns = now;
     if (statm >= 0) {
         close(statm);
     }
-    return bytes;
 }
 
 /* ---- a summary ------------------------------------------------------------------------------- */
@@ -70,7 +80,8 @@ static mtprof_status add_ops(mtprof__summaries *s, mtprof_step_summary *out, ste
 {
     const mtprof_live_row *rows = NULL;
     uint32_t n = 0;
-    MT_TRY(mtprof_live_get_rows(s->live, NULL, &rows, &n));
+    const mtprof_live_query query = {.struct_size = sizeof query, .ordered = MTPROF_STEPS_OPS};
+    MT_TRY(mtprof_live_get_rows(s->live, &query, &rows, &n));
     for (uint32_t i = 0; i < n; i++) {
         const mtprof_live_row *row = &rows[i];
         out->self_ns += row->device == 0 ? row->self_ns : 0;
@@ -106,8 +117,7 @@ static void add_devices(const mtprof__summaries *s, uint32_t n, mtprof_step_summ
     }
 }
 
-static mtprof_status write_summary(mtprof__summaries *s, const mtprof_live_step *step,
-                                   int64_t rss_bytes)
+static mtprof_status gather_summary(mtprof__summaries *s, const mtprof_live_step *step)
 {
     step_arrays arrays;
     mtprof_live_info info = {.struct_size = sizeof info};
@@ -121,26 +131,37 @@ static mtprof_status write_summary(mtprof__summaries *s, const mtprof_live_step 
         .read_share = info.bytes_new > 0 ? (double)info.bytes_read / (double)info.bytes_new : 1.0,
         .lost = info.lost - s->told_lost,
         .missed = info.missed - s->told_missed,
-        .rss_bytes = rss_bytes,
+        .rss_bytes = s->rss_bytes,
         .allocated = info.allocated,
         .allocated_most = step->allocated_most,
     };
     MT_TRY(add_ops(s, &out, &arrays));
     add_devices(s, info.devices, &out, &arrays);
-    MT_TRY(mtprof__steps_file_add(&s->file, &out));
+    mtprof__steps_file_add(&s->file, &out);
     s->told_lost = info.lost;
     s->told_missed = info.missed;
     return MTPROF_OK;
 }
 
+static void write_gathered(mtprof__summaries *s)
+{
+    mtprof_status status = mtprof__steps_file_write(&s->file);
+    *(status == MTPROF_OK ? &s->written : &s->lost) += s->gathered;
+    s->failed = status != MTPROF_OK ? status : s->failed;
+    s->gathered = 0;
+}
+
 /* One that was not written is lost; its number is missing in the file, so readers notice. */
-static void take_step(mtprof__summaries *s, const mtprof_live_step *step, int64_t rss_bytes)
+static void take_step(mtprof__summaries *s, const mtprof_live_step *step)
 {
     s->lost += step->first > s->next_step ? step->first - s->next_step : 0;
     s->next_step = step->first + step->steps;
-    mtprof_status status = write_summary(s, step, rss_bytes);
+    if (mtprof__steps_file_is_full(&s->file)) {
+        write_gathered(s);
+    }
+    mtprof_status status = gather_summary(s, step);
     if (status == MTPROF_OK) {
-        s->written += step->steps;
+        s->gathered += step->steps;
     } else {
         s->lost += step->steps;
         s->failed = status;
@@ -173,15 +194,16 @@ static void look(mtprof__summaries *s, uint64_t passed_ns)
     uint64_t cpu = mtprof__flight_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     uint64_t summaries = 0;
     uint64_t bytes = 0;
-    int64_t rss = resident_bytes();
+    look_at_rss(s);
     mtprof_status status;
     while ((status = mtprof_live_poll_step(s->live, 0, s->shortest_ns, &step)) == MTPROF_OK) {
-        take_step(s, &step, rss);
+        take_step(s, &step);
         if (mtprof_live_get_info(s->live, &info) == MTPROF_OK) {
             bytes += info.bytes_new;
         }
         summaries++;
     }
+    write_gathered(s);
     s->failed = status != MTPROF_EEND ? status : s->failed;
     set_pace(s, passed_ns, mtprof__flight_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu, summaries,
              bytes);
@@ -215,6 +237,20 @@ static bool leaves(mtprof__summaries *s)
     return __atomic_load_n(&s->leave, __ATOMIC_ACQUIRE);
 }
 
+/* SUM1. While the pace alone decides no step has to wake the thread. */
+static void wait_for_look(mtprof__summaries *s, uint64_t looked)
+{
+    while (!leaves(s) && mtprof__flight_clock_ns(CLOCK_MONOTONIC) - looked < PACE_NS) {
+        wait_until(s, looked + PACE_NS);
+    }
+    __atomic_store_n(&s->asleep, 1, __ATOMIC_SEQ_CST); /* partner: mtprof__summaries_step() */
+    if (!leaves(s) && __atomic_load_n(&s->stepped, __ATOMIC_SEQ_CST) == 0) {
+        wait_until(s, looked + s->look_ns);
+    }
+    __atomic_store_n(&s->asleep, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&s->stepped, 0, __ATOMIC_SEQ_CST);
+}
+
 static void free_summaries(mtprof__summaries *s)
 {
     mtprof_live_close(s->live);
@@ -229,16 +265,8 @@ static void *follow(void *argument)
     uint64_t looked = mtprof__flight_clock_ns(CLOCK_MONOTONIC);
     bool last = false;
     while (!last) {
-        __atomic_store_n(&s->asleep, 1, __ATOMIC_SEQ_CST); /* partner: mtprof__summaries_step() */
-        if (!leaves(s)) {
-            wait_until(s, looked + s->look_ns);
-        }
-        __atomic_store_n(&s->asleep, 0, __ATOMIC_SEQ_CST);
+        wait_for_look(s, looked);
         uint64_t now = mtprof__flight_clock_ns(CLOCK_MONOTONIC);
-        while (!leaves(s) && now - looked < PACE_NS) {
-            wait_until(s, looked + PACE_NS);
-            now = mtprof__flight_clock_ns(CLOCK_MONOTONIC);
-        }
         last = leaves(s);
         look(s, now - looked);
         looked = now;
@@ -262,7 +290,7 @@ static mtprof_status open_live(mtprof__summaries *s)
                                          .most_bytes = BYTES_A_SECOND / (SECOND_NS / PACE_NS)};
     /* With the lock: the recorder is current, and another thread may stop it. */
     pthread_mutex_lock(&s->flight->lock);
-    mtprof_status status = mtprof_session_get_bytes(s->flight->session, &bytes);
+    mtprof_status status = mtprof__session_memory(s->flight->session, &bytes);
     pthread_mutex_unlock(&s->flight->lock);
     MT_TRY(status);
     return mtprof_live_open_bytes(&bytes, &options, &s->live);
@@ -317,7 +345,11 @@ mtprof_status mtprof__summaries_start(mtprof_flight *flight, mtprof__summaries *
 
 void mtprof__summaries_step(mtprof__summaries *s)
 {
-    if (s != NULL && __atomic_load_n(&s->asleep, __ATOMIC_SEQ_CST) != 0 &&
+    if (s == NULL) {
+        return;
+    }
+    __atomic_store_n(&s->stepped, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&s->asleep, __ATOMIC_SEQ_CST) != 0 &&
         __atomic_exchange_n(&s->asleep, 0, __ATOMIC_SEQ_CST) != 0) {
         sem_post(&s->wake);
     }

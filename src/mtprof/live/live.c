@@ -142,6 +142,9 @@ void mtprof_live_close(mtprof_live *live)
     mtb_free(live->ends);
     mtb_free(live->begins);
     mtb_free(live->shown);
+    mtb_free(live->shown_keys);
+    mtb_free(live->shown_inputs);
+    mtb_idmap_reset(&live->shown_map);
     mtb_arena_reset(&live->texts);
     mtprof__dictionary_fini(&live->dictionary);
     mtprof__clock_map_fini(&live->reader.clock);

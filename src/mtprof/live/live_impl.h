@@ -171,6 +171,8 @@ struct mtprof_live {
     mtprof__epoch_block *blocks; /* one per epoch, and one for those that are not known */
     size_t n_blocks, blocks_capacity;
     int64_t step;
+    struct mtprof__gap gaps[MTPROF__WALK_GAPS]; /* LLK4 */
+    size_t n_gaps;
     bool steps_told; /* by the control stream */
     bool by_step;    /* live_steps.c polls, and keeps these: */
     bool looking;    /* what the last look found is not read completely */
@@ -207,6 +209,10 @@ struct mtprof_live {
 
     mtprof_live_row *shown;
     size_t n_shown, shown_capacity;
+    mtb_idmap shown_map; /* the next four are of live_query.c, kept for the next query */
+    mtprof__live_key *shown_keys;
+    uint32_t *shown_inputs;
+    size_t shown_keys_capacity, shown_inputs_capacity;
     mtb_arena texts; /* of the rows that are shown */
 };
 

@@ -9,6 +9,9 @@
  *        ones, since they may have been cut while it was on its way.
  *   LLK2  That does not hold in ring mode (chunks are used again), nor where chunks are written
  *        when they are full: there a look starts at the first chunk.
+ *   LLK4  By the same order pages that two walks crossed stay unused, if their first one is all
+ *        zeros (else it may be a chunk that is about to be used again): later looks skip them. Not
+ *        where chunks are written when they are full.
  *   LLK3  Behind the last chunk comes room that the recorder has allocated ahead, up to 128 MiB. A
  *        look goes NEAR_BYTES far into it, each FAR_EVERY-th all the way: only a definition that is
  *        larger than that can leave a longer gap.
@@ -182,12 +185,16 @@ static int refresh_all(mtprof_live *live, bool texts)
     return MTPROF_OK;
 }
 
+/* Chunks come into the file when they are full. */
+static bool written_behind(const mtprof_live *live)
+{
+    return (live->reader.info.health[MTPROF_HEALTH_WRITTEN_BEHIND] & MTPROF_FILE_BEHIND) != 0;
+}
+
 /* LLK2 */
 static bool walks_all(const mtprof_live *live)
 {
-    const mtprof_trace_info *info = &live->reader.info;
-    return info->policy == MTPROF_POLICY_RING ||
-           (info->health[MTPROF_HEALTH_WRITTEN_BEHIND] & MTPROF_FILE_BEHIND) != 0;
+    return live->reader.info.policy == MTPROF_POLICY_RING || written_behind(live);
 }
 
 static int walk_once(mtprof_live *live, uint64_t from, enum mtprof__walk_wants wants)
@@ -199,14 +206,46 @@ static int walk_once(mtprof_live *live, uint64_t from, enum mtprof__walk_wants w
                                          .info = info,
                                          .first_chunk = from,
                                          .problems = &live->reader.problems,
-                                         .unused_most = far ? 0 : NEAR_BYTES};
+                                         .unused_most = far ? 0 : NEAR_BYTES,
+                                         .skip = live->gaps,
+                                         .n_skip = live->n_gaps};
     index->n_chunks = 0;
     index->damaged = index->unchecked = index->frontier = 0;
     index->crossed = 0;
+    index->n_gaps = 0;
     index->tails_unknown = false;
     int status = mtprof__chunk_walk(index, &source, wants);
     mtprof__problems_cut(&live->reader.problems, 0);
     return status;
+}
+
+/* LLK4: what the last two walks crossed. */
+static void keep_gaps(mtprof_live *live)
+{
+    const mtprof__chunk_index *index = &live->reader.index;
+    for (size_t i = 0; i < index->n_gaps && live->n_gaps < MTPROF__WALK_GAPS; i++) {
+        live->gaps[live->n_gaps++] = index->gaps[i];
+    }
+}
+
+/* Leaves those of the texts, or of the others, that are not known: most of a ring's are. */
+static int keep_new(mtprof_live *live, bool texts)
+{
+    mtprof__chunk_index *index = &live->reader.index;
+    size_t kept = 0;
+    for (size_t i = 0; i < index->n_chunks; i++) {
+        const mtprof__chunk *chunk = &index->chunks[i];
+        mtprof__live_stream *s = NULL;
+        if (is_text(chunk->stream) != texts) {
+            continue;
+        }
+        MT_TRY(mtprof__live_stream_get(live, chunk->stream, chunk->slot, &s));
+        if (chunk->sequence >= s->next_sequence) {
+            index->chunks[kept++] = *chunk;
+        }
+    }
+    index->n_chunks = kept;
+    return MTPROF_OK;
 }
 
 /* Walks from a place and takes the chunks that are texts, or those that are not. */
@@ -222,14 +261,16 @@ static int walk(mtprof_live *live, uint64_t *resume, bool texts)
         crossed = index->crossed;
         MT_TRY(walk_once(live, from, wants)); /* LLK1 */
     }
+    if (index->crossed == crossed && !written_behind(live) && !live->reader.info.closed) {
+        keep_gaps(live);
+    }
     if (!texts) {
         live->walk_damaged = all ? index->damaged : live->walk_damaged + index->damaged;
     }
+    MT_TRY(keep_new(live, texts));
     mtprof__chunk_index_sort(index);
     for (size_t i = 0; i < index->n_chunks; i++) {
-        if (is_text(index->chunks[i].stream) == texts) {
-            MT_TRY(add_chunk(live, &index->chunks[i]));
-        }
+        MT_TRY(add_chunk(live, &index->chunks[i]));
     }
     *resume = index->frontier != 0 ? index->frontier : *resume;
     return MTPROF_OK;

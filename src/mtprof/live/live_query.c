@@ -22,19 +22,15 @@
 typedef struct gatherer {
     mtprof_live *live;
     const mtprof_live_query *query;
-    char *pattern;    /* NULL: all names */
-    bool functions;   /* they are shown */
-    uint32_t *inputs; /* of each row that is shown */
-    size_t n_inputs, inputs_capacity;
-    mtprof__live_key *keys;
-    size_t n_keys, keys_capacity;
-    mtb_idmap map;
+    char *pattern;           /* NULL: all names */
+    bool functions;          /* they are shown */
+    size_t n_inputs, n_keys; /* of live->shown_inputs and shown_keys: those of each row shown */
 } gatherer;
 
 static bool is_key(const void *context, uint32_t id, const void *key)
 {
     const gatherer *g = context;
-    return memcmp(&g->keys[id - 1], key, sizeof(mtprof__live_key)) == 0;
+    return memcmp(&g->live->shown_keys[id - 1], key, sizeof(mtprof__live_key)) == 0;
 }
 
 static mtprof__live_key key_of(const gatherer *g, const mtprof__live_key *row)
@@ -73,7 +69,7 @@ static int place_of(gatherer *g, const mtprof__live_key *key, uint32_t *place)
     uint64_t words[3];
     memcpy(words, key, sizeof words);
     uint64_t hash = mtb_hash_words(words, 3);
-    uint32_t id = mtb_idmap_find(&g->map, hash, is_key, g, key);
+    uint32_t id = mtb_idmap_find(&live->shown_map, hash, is_key, g, key);
     if (id == 0) {
         const mtprof_text none = {"", 0};
         const mtprof_live_row made = {
@@ -85,8 +81,10 @@ static int place_of(gatherer *g, const mtprof__live_key *key, uint32_t *place)
             .kind = key->kind,
         };
         if (!mtb_append(live->shown, live->n_shown, live->shown_capacity, &made) ||
-            !mtb_append(g->inputs, g->n_inputs, g->inputs_capacity, &key->inputs) ||
-            !mtb_idmap_append(&g->map, hash, g->keys, g->n_keys, g->keys_capacity, key)) {
+            !mtb_append(live->shown_inputs, g->n_inputs, live->shown_inputs_capacity,
+                        &key->inputs) ||
+            !mtb_idmap_append(&live->shown_map, hash, live->shown_keys, g->n_keys,
+                              live->shown_keys_capacity, key)) {
             return mtb_fail(MTPROF_ENOMEM, "live rows: no memory for %zu rows", live->n_shown);
         }
         id = (uint32_t)g->n_keys;
@@ -141,8 +139,9 @@ static void write_shapes(mtprof_live *live, const gatherer *g, mtb_writer *write
     for (size_t i = 0; i < live->n_shown; i++) {
         mtprof__inputs_view view = {0};
         uint64_t from = mtb_writer_total(writer);
-        if (i < g->n_inputs && g->inputs[i] != 0 &&
-            mtprof_reader_inputs(&live->reader, g->inputs[i], &view.words, &view.n_words)) {
+        if (i < g->n_inputs && live->shown_inputs[i] != 0 &&
+            mtprof_reader_inputs(&live->reader, live->shown_inputs[i], &view.words,
+                                 &view.n_words)) {
             mtprof__write_input_shapes(writer, &view);
         }
         live->shown[i].shapes.length = (size_t)(mtb_writer_total(writer) - from);
@@ -237,6 +236,30 @@ static int (*const orders[])(const void *, const void *) = {
 };
 _Static_assert(MT_COUNT(orders) == MTPROF_LIVE_SORT_COUNT, "one each");
 
+/* The first `ordered` rows, or all. Few of many are found by insertion into those found so far. */
+static void put_in_order(mtprof_live *live, int (*order)(const void *, const void *),
+                         uint32_t ordered)
+{
+    mtprof_live_row *rows = live->shown;
+    if (ordered == 0 || ordered >= live->n_shown) {
+        qsort(rows, live->n_shown, sizeof *rows, order);
+        return;
+    }
+    qsort(rows, ordered, sizeof *rows, order);
+    for (size_t i = ordered; i < live->n_shown; i++) {
+        if (order(&rows[i], &rows[ordered - 1]) >= 0) {
+            continue;
+        }
+        const mtprof_live_row row = rows[i];
+        rows[i] = rows[ordered - 1];
+        size_t at = ordered - 1;
+        for (; at > 0 && order(&row, &rows[at - 1]) < 0; at--) {
+            rows[at] = rows[at - 1];
+        }
+        rows[at] = row;
+    }
+}
+
 /* ---- the question ---------------------------------------------------------------------------- */
 
 /* "*NAME*" */
@@ -296,6 +319,7 @@ mtprof_status mtprof_live_get_rows(mtprof_live *live, const mtprof_live_query *q
     MT_TRY(check_query(&own));
     gatherer g = {.live = live, .query = &own, .functions = own.functions != 0 || !has_ops(live)};
     live->n_shown = 0;
+    mtb_idmap_clear(&live->shown_map);
     mtb_arena_reset(&live->texts);
     int status = make_pattern(own.name, &g.pattern);
     if (status == MTPROF_OK) {
@@ -305,14 +329,11 @@ mtprof_status mtprof_live_get_rows(mtprof_live *live, const mtprof_live_query *q
         status = add_shapes(live, &g);
     }
     if (status == MTPROF_OK && live->n_shown > 0) {
-        qsort(live->shown, live->n_shown, sizeof *live->shown, orders[own.sort]);
+        put_in_order(live, orders[own.sort], own.ordered);
         *rows = live->shown;
         *n_rows = (uint32_t)live->n_shown;
     }
     mtb_free(g.pattern);
-    mtb_free(g.inputs);
-    mtb_free(g.keys);
-    mtb_idmap_reset(&g.map);
     return status;
 }
 

@@ -43,6 +43,10 @@ typedef struct mtprof__read_stream {
     uint8_t kind;
 } mtprof__read_stream;
 
+enum {
+    MTPROF__WALK_GAPS = 64
+};
+
 typedef struct mtprof__chunk_index {
     mtprof__chunk *chunks;
     size_t n_chunks, capacity;
@@ -55,6 +59,10 @@ typedef struct mtprof__chunk_index {
     uint64_t frontier;  /* end of the last chunk that a walk passed, wanted or not; 0: none */
     uint64_t crossed;   /* of the walk: 0, or a number that says which unused pages had chunks after
                            them */
+    struct mtprof__gap { /* such pages, the last ones of the walk, whose first is zero */
+        uint64_t from, to;
+    } gaps[MTPROF__WALK_GAPS];
+    size_t n_gaps;
 } mtprof__chunk_index;
 
 /* What building needs to know of the trace. */
@@ -64,6 +72,8 @@ typedef struct mtprof__index_source {
     uint64_t first_chunk;
     mtprof__problems *problems;
     uint64_t unused_most; /* a walk ends after so many bytes without a chunk; 0: at the end */
+    const struct mtprof__gap *skip; /* pages that the caller knows to stay unused; not `crossed` */
+    size_t n_skip;
 } mtprof__index_source;
 
 /*

@@ -95,6 +95,32 @@ static int scan_block(chunk_walk *walk, size_t got, size_t *found, bool *used)
     return MTPROF_OK;
 }
 
+/* Goes to the end of unused pages that the caller knows. */
+static bool skip_known(chunk_walk *walk)
+{
+    for (size_t i = 0; i < walk->source->n_skip; i++) {
+        if (walk->source->skip[i].from == walk->at) {
+            walk->at = walk->source->skip[i].to;
+            return true;
+        }
+    }
+    return false;
+}
+
+static size_t first_page(size_t got)
+{
+    return got < MTPROF_CHUNK_ALIGN ? got : MTPROF_CHUNK_ALIGN;
+}
+
+/* Unused pages with a chunk after them. */
+static void note_crossed(mtprof__chunk_index *index, uint64_t from, uint64_t to, bool first_zero)
+{
+    index->crossed = mtb_mix(index->crossed ^ from, to);
+    if (first_zero && index->n_gaps < MTPROF__WALK_GAPS) {
+        index->gaps[index->n_gaps++] = (struct mtprof__gap){from, to};
+    }
+}
+
 /*
  * Goes on from a page without the magic to the next page with it. Reads blocks, and where a
  * whole block is zero asks the file for the end of the hole: a sparse file of terabytes is a
@@ -106,6 +132,13 @@ static int walk_unused(chunk_walk *walk)
     uint64_t end = walk->index->end;
     uint64_t from = walk->at;
     uint64_t most = walk->source->unused_most;
+    bool first_zero = false;
+    if (skip_known(walk)) {
+        return MTPROF_OK;
+    }
+    if (walk->block == NULL && (walk->block = mtb_calloc(1, BLOCK_BYTES)) == NULL) {
+        return mtb_fail(MTPROF_ENOMEM, "open trace: no memory for %d bytes", BLOCK_BYTES);
+    }
     while (walk->at < end) {
         if (most != 0 && walk->at - from >= most) {
             walk->at = end;
@@ -117,13 +150,14 @@ static int walk_unused(chunk_walk *walk)
         bool used = false;
         MT_TRY(mtprof__bytes_read(bytes, walk->at, walk->block, want, &got));
         MT_TRY(scan_block(walk, got, &found, &used));
+        first_zero = walk->at != from ? first_zero : page_is_zero(walk->block, first_page(got));
         if (got == 0) {
             walk->at = end; /* the trace has shrunk */
         }
         walk->at += found;
         if (found < got) {
             if (walk->at > from) {
-                walk->index->crossed = mtb_mix(walk->index->crossed ^ from, walk->at);
+                note_crossed(walk->index, from, walk->at, first_zero);
             }
             return MTPROF_OK;
         }
@@ -288,10 +322,6 @@ int mtprof__chunk_walk(mtprof__chunk_index *index, const mtprof__index_source *s
                        enum mtprof__walk_wants wants)
 {
     chunk_walk walk = {.index = index, .source = source, .wants = wants, .at = source->first_chunk};
-    walk.block = mtb_calloc(1, BLOCK_BYTES);
-    if (walk.block == NULL) {
-        return mtb_fail(MTPROF_ENOMEM, "open trace: no memory for %d bytes", BLOCK_BYTES);
-    }
     uint64_t end =
         source->info->closed ? source->info->file_bytes : mtprof__bytes_size(source->bytes);
     index->end = end > index->end ? end : index->end; /* chunks of an earlier walk stay inside */

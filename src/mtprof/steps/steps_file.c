@@ -130,9 +130,9 @@ static size_t put_step(char *to, const mtprof_step_summary *s)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-static mtprof_status write_record(mtprof__steps_file *file, const void *record, size_t bytes)
+static mtprof_status write_records(mtprof__steps_file *file, const void *records, size_t bytes)
 {
-    int error = mtb_write_at(file->fd, record, bytes, file->end);
+    int error = mtb_write_at(file->fd, records, bytes, file->end);
     if (error == 0) {
         file->end += bytes;
         return MTPROF_OK;
@@ -147,7 +147,7 @@ static mtprof_status write_run(mtprof__steps_file *file)
     mtprof__steps_run run = {
         .pid = file->pid, .start_ns = file->start_ns, .start_real_ns = file->start_real_ns};
     seal(&run, sizeof run, MTPROF__STEPS_RUN);
-    return write_record(file, &run, sizeof run);
+    return write_records(file, &run, sizeof run);
 }
 
 /* Whether it is empty, or begins as these files do. */
@@ -224,14 +224,29 @@ static mtprof_status begin_another(mtprof__steps_file *file)
     return MTPROF_OK;
 }
 
-mtprof_status mtprof__steps_file_add(mtprof__steps_file *file, const mtprof_step_summary *summary)
+bool mtprof__steps_file_is_full(const mtprof__steps_file *file)
 {
-    _Alignas(8) char record[MTPROF_STEPS_RECORD_BYTES];
-    size_t bytes = put_step(record, summary);
+    return file->gathered + MTPROF_STEPS_RECORD_BYTES > sizeof file->records ||
+           file->end + file->gathered + MTPROF_STEPS_RECORD_BYTES > file->half;
+}
+
+void mtprof__steps_file_add(mtprof__steps_file *file, const mtprof_step_summary *summary)
+{
+    MT_ASSERT(file->gathered + MTPROF_STEPS_RECORD_BYTES <= sizeof file->records);
+    file->gathered += put_step(file->records + file->gathered, summary);
+}
+
+mtprof_status mtprof__steps_file_write(mtprof__steps_file *file)
+{
+    size_t bytes = file->gathered;
+    file->gathered = 0;
+    if (bytes == 0) {
+        return MTPROF_OK;
+    }
     if (file->end + bytes > file->half) {
         MT_TRY(begin_another(file));
     }
-    return write_record(file, record, bytes);
+    return write_records(file, file->records, bytes);
 }
 
 void mtprof__steps_file_close(mtprof__steps_file *file)

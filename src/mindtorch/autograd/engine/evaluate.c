@@ -490,9 +490,10 @@ enum {
     SCOPE_COUNT
 };
 
-/* Found by name once, then kept for each of our ops, and for each of its other names. */
+/* Found by name once, then kept for each of our ops, for each of its other names, and for leaves. */
 static mt__trace_site *_Atomic op_sites[MT__OP_COUNT][SCOPE_COUNT];
 static mt__trace_site *_Atomic variant_sites[MT_NAME_VARIANTS][SCOPE_COUNT];
+static mt__trace_site *_Atomic leaf_sites[SCOPE_COUNT];
 
 static mt__trace_site *find_site(const mt_node *node, int which)
 {
@@ -504,14 +505,26 @@ static mt__trace_site *find_site(const mt_node *node, int which)
     return mt__trace_op_site(name, false);
 }
 
-static mt__trace_site *site_of(const mt_node *node, int which)
+/* Where the site of such nodes is kept; NULL: nowhere. */
+static mt__trace_site *_Atomic *kept_site(const mt_node *node, int which)
 {
+    if (node->kind == MT_NODE_LEAF) {
+        return &leaf_sites[which];
+    }
     if (node->kind != MT_NODE_OP || node->row->op >= MT__OP_COUNT) {
-        return find_site(node, which);
+        return NULL;
     }
     int variant = mt__node_variant(node);
-    mt__trace_site *_Atomic *kept =
-        variant == MT_NO_VARIANT ? &op_sites[node->row->op][which] : &variant_sites[variant][which];
+    return variant == MT_NO_VARIANT ? &op_sites[node->row->op][which]
+                                    : &variant_sites[variant][which];
+}
+
+static mt__trace_site *site_of(const mt_node *node, int which)
+{
+    mt__trace_site *_Atomic *kept = kept_site(node, which);
+    if (kept == NULL) {
+        return find_site(node, which);
+    }
     mt__trace_site *site = atomic_load_explicit(kept, memory_order_relaxed);
     if (site == NULL) {
         site = find_site(node, which); /* never freed, so all threads store the same value */

@@ -120,6 +120,7 @@ typedef struct mtprof__store {
     uint64_t total;      /* bytes of all segments */
     uint64_t frontier;   /* atomic: trace size up to the last chunk */
 
+    uint32_t abandoned;     /* atomic: a chunk's memory is not that of the file any more */
     uint32_t refused;       /* atomic: 0, or 1 + cause of the last refusal */
     int refused_errno;      /* atomic */
     uint32_t warned;        /* atomic: bit per cause that has been reported */
@@ -218,6 +219,8 @@ mtprof_status mtprof__store_save(mtprof__store *store, const char *path, uint64_
                                  mtprof__save_progress *progress, void *user);
 /* The store as bytes for a reader; holds a reference until closed. */
 void mtprof__store_bytes(mtprof__store *store, mtprof_bytes *bytes);
+/* The same for a thread of the recorder itself: from the mapped memory, without a system call. */
+void mtprof__store_memory(mtprof__store *store, mtprof_bytes *bytes);
 /*
  * Leaves the chunk's pages to a thread that may still write into them when it wakes up: its stores
  * go to memory that is not part of the trace.

@@ -249,16 +249,9 @@ mtprof_status mtprof__store_save(mtprof__store *store, const char *path, uint64_
     return status;
 }
 
-static int64_t read_segment(mtprof__segment *s, uint64_t at, char *to, size_t length)
+/* Whole words first: a reader asks for headers and records, which are. */
+static void read_memory(const mtprof__segment *s, uint64_t at, char *to, size_t length)
 {
-    if (mtprof__file_is(s->fd, s->file)) {
-        ssize_t n;
-        do {
-            n = pread(s->fd, to, length, (off_t)(s->fd_offset + at));
-        } while (n < 0 && errno == EINTR);
-        return n < 0 ? -errno : n;
-    }
-    /* Whole words first: a reader asks for headers and records, which are. */
     while (length >= 8 && at % 8 == 0) {
         uint64_t word = __atomic_load_n((uint64_t *)(void *)(s->base + at), __ATOMIC_ACQUIRE);
         memcpy(to, &word, 8);
@@ -269,15 +262,25 @@ static int64_t read_segment(mtprof__segment *s, uint64_t at, char *to, size_t le
     for (size_t i = 0; i < length; i++) {
         to[i] = __atomic_load_n(s->base + at + i, __ATOMIC_ACQUIRE);
     }
+}
+
+static int64_t read_segment(const mtprof__segment *s, uint64_t at, char *to, size_t length)
+{
+    if (mtprof__file_is(s->fd, s->file)) {
+        ssize_t n;
+        do {
+            n = pread(s->fd, to, length, (off_t)(s->fd_offset + at));
+        } while (n < 0 && errno == EINTR);
+        return n < 0 ? -errno : n;
+    }
+    read_memory(s, at, to, length);
     return 0;
 }
 
-static int64_t bytes_read(void *context, uint64_t offset, void *buffer, size_t length)
+/* In memory: without a look at the segments' files. */
+static int64_t read_range(mtprof__store *store, uint64_t offset, void *buffer, size_t length,
+                          bool in_memory)
 {
-    mtprof__store *store = context;
-    if (store->pid != getpid()) {
-        return -ESTALE; /* the child of a fork does not have the memory */
-    }
     uint64_t end = __atomic_load_n(&store->frontier, __ATOMIC_ACQUIRE);
     uint32_t n = __atomic_load_n(&store->n_segments, __ATOMIC_ACQUIRE);
     size_t done = 0;
@@ -290,7 +293,12 @@ static int64_t bytes_read(void *context, uint64_t offset, void *buffer, size_t l
         uint64_t part = s->bytes - at;
         part = part < length - done ? part : length - done;
         part = part < end - offset ? part : end - offset;
-        int64_t got = read_segment(s, at, (char *)buffer + done, part);
+        int64_t got = 0;
+        if (in_memory) {
+            read_memory(s, at, (char *)buffer + done, part);
+        } else {
+            got = read_segment(s, at, (char *)buffer + done, part);
+        }
         if (got < 0) {
             return got;
         }
@@ -298,6 +306,28 @@ static int64_t bytes_read(void *context, uint64_t offset, void *buffer, size_t l
         offset += part;
     }
     return (int64_t)done;
+}
+
+static int64_t bytes_read(void *context, uint64_t offset, void *buffer, size_t length)
+{
+    mtprof__store *store = context;
+    if (store->pid != getpid()) {
+        return -ESTALE; /* the child of a fork does not have the memory */
+    }
+    return read_range(store, offset, buffer, length, false);
+}
+
+/* An abandoned chunk's records are in the file alone. */
+static int64_t memory_read(void *context, uint64_t offset, void *buffer, size_t length)
+{
+    mtprof__store *store = context;
+    int64_t got = 0;
+    if (__atomic_load_n(&store->abandoned, __ATOMIC_ACQUIRE) == 0) {
+        got = read_range(store, offset, buffer, length, true);
+    }
+    return __atomic_load_n(&store->abandoned, __ATOMIC_ACQUIRE) == 0
+               ? got
+               : read_range(store, offset, buffer, length, false);
 }
 
 static uint64_t bytes_size(void *context)
@@ -320,6 +350,12 @@ void mtprof__store_bytes(mtprof__store *store, mtprof_bytes *bytes)
     bytes->close = bytes_close;
 }
 
+void mtprof__store_memory(mtprof__store *store, mtprof_bytes *bytes)
+{
+    mtprof__store_bytes(store, bytes);
+    bytes->read = memory_read;
+}
+
 /*
  * The thread gets pages of its own at the same address; the trace keeps what it had published,
  * which is then sealed through the file. In memory there is nothing to protect (readers go by
@@ -336,6 +372,7 @@ void mtprof__store_abandon(mtprof__store *store, mtprof__chunk_header *chunk)
     if (copy == NULL) {
         return;
     }
+    __atomic_store_n(&store->abandoned, 1, __ATOMIC_RELEASE); /* partner: memory_read() */
     off_t offset = (off_t)(s->fd_offset + (uint64_t)((const char *)chunk - s->base));
     void *own =
         mmap(chunk, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);

@@ -315,8 +315,12 @@ static void make_file(uint64_t steps, uint64_t most_bytes)
     CHECK_EQ_I64(mtprof__steps_file_open(&other, made_path(), most_bytes), MTPROF_EBUSY);
     for (uint64_t i = 0; i < steps; i++) {
         const mtprof_step_summary summary = make_summary(i);
-        REQUIRE_OK(mtprof__steps_file_add(&file, &summary));
+        if (mtprof__steps_file_is_full(&file)) {
+            REQUIRE_OK(mtprof__steps_file_write(&file));
+        }
+        mtprof__steps_file_add(&file, &summary);
     }
+    REQUIRE_OK(mtprof__steps_file_write(&file));
     mtprof__steps_file_close(&file);
 }
 
