@@ -30,6 +30,7 @@ set(MT_PY_PROFILER_SOURCES
     python/ext/profiler/results/model_facts.c
     python/ext/profiler/results/model_results.c
     python/ext/profiler/results/model_type.c
+    python/ext/profiler/results/parquet_files.c
     python/ext/profiler/results/step_summaries_read.c
     python/ext/profiler/scopes/marks.c
     python/ext/profiler/scopes/marks_list.c

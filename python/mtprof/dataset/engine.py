@@ -15,7 +15,7 @@ def _big(*names):
 
 
 EVENTS = (f"SELECT {PLACE}, {_big('event')}, start_ns, start_ns + dur_ns AS end_ns, dur_ns, "
-          f"CASE WHEN self_ns IS NULL THEN dur_ns ELSE self_ns END AS self_ns, {_big('parent')}, name, kind, "
+          f"self_ns, {_big('parent')}, name, kind, "
           f"{_big('track')}, step, CAST(device AS INTEGER) AS device, CAST(flags AS INTEGER) AS flags, correlation, "
           f"{_big('link')}, coalesce(device_ns, 0) AS device_ns, coalesce(self_device_ns, 0) AS self_device_ns, "
           f"input_shapes, {_big('stack')}, module, overload, sequence, {_big('forward')}, flops, bytes, "

@@ -241,6 +241,19 @@ static void release_stream(struct ArrowArrayStream *stream)
     mtprof__arrow_table_release(table);
 }
 
+uint64_t mtprof__arrow_batch_rows(const mtprof__arrow_table *table,
+                                  const mtprof_arrow_options *options)
+{
+    mtprof_arrow_options own = {.struct_size = sizeof own};
+    if (options != NULL) {
+        mtb_read_struct(&own, options);
+    }
+    if (own.batch_rows != 0) { /* ARS3 */
+        return ((uint64_t)own.batch_rows + 63) / 64 * 64;
+    }
+    return table->make_batch != NULL ? MTPROF_ARROW_DATASET_ROWS : UINT64_MAX;
+}
+
 int mtprof__arrow_give(mtprof__arrow_table *table, bool complete, const char *what,
                        const mtprof_arrow_options *options, struct ArrowArrayStream *out)
 {
@@ -250,15 +263,12 @@ int mtprof__arrow_give(mtprof__arrow_table *table, bool complete, const char *wh
         mtprof__arrow_table_release(table);
         return mtb_fail(MTPROF_ENOMEM, "arrow: no memory for a table of %s", what);
     }
-    state->batch_rows = table->make_batch != NULL ? MTPROF_ARROW_DATASET_ROWS : UINT64_MAX;
+    state->batch_rows = mtprof__arrow_batch_rows(table, options);
     if (options != NULL) {
         mtprof_arrow_options own;
         mtb_read_struct(&own, options);
         table->release = own.release;
         table->user = own.user;
-        if (own.batch_rows != 0) { /* ARS3 */
-            state->batch_rows = ((uint64_t)own.batch_rows + 63) / 64 * 64;
-        }
     }
     state->table = table;
     *out = (struct ArrowArrayStream){

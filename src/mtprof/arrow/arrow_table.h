@@ -152,6 +152,9 @@ typedef void mtprof__arrow_row(const void *context, uint64_t index, void *row);
 bool mtprof__arrow_fill(mtprof__arrow_table *table, const mtprof__arrow_field *fields,
                         size_t n_fields, mtprof__arrow_row *read, const void *context, void *row);
 
+/* Most rows of a batch of the table. options may be NULL. */
+uint64_t mtprof__arrow_batch_rows(const mtprof__arrow_table *table,
+                                  const mtprof_arrow_options *options);
 /* Hands a table that is complete to a stream; NULL, and then also an incomplete one: out of memory
  * for `what`, and the table is released without calling the caller's release. */
 int mtprof__arrow_give(mtprof__arrow_table *table, bool complete, const char *what,
