@@ -19,6 +19,7 @@ set(MT_PY_PROFILER_SOURCES
     python/ext/profiler/results/arrow_capsule.c
     python/ext/profiler/results/average_rows.c
     python/ext/profiler/results/column_buffer.c
+    python/ext/profiler/results/content_hash.c
     python/ext/profiler/results/event_fields.c
     python/ext/profiler/results/event_inputs.c
     python/ext/profiler/results/event_mapping.c

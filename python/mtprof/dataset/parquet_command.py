@@ -4,8 +4,6 @@ import json
 import os
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 from mtprof.command_line import CommandLine, Misuse, Option
 from mtprof.dataset.folder import Stored, partition, remove_unfinished, stored
@@ -90,6 +88,8 @@ def add_traces(folder, paths, job=None, jobs=1, keep_damaged=False):
         for path in paths:
             yield path, *add_trace(folder, path, *fixed)
         return
+    from concurrent.futures import ProcessPoolExecutor  # imported here: that takes as long as a small trace
+    from multiprocessing import get_context
     with ProcessPoolExecutor(min(jobs, len(paths)), get_context("spawn")) as pool:
         waiting = [pool.submit(add_trace, folder, path, *fixed) for path in paths]
         for path, one in zip(paths, waiting):

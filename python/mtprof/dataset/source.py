@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """A trace that a data set or a query takes: opened, checked, and whose it is (job, rank, start)."""
-import hashlib
 import json
 import os
 import time
@@ -45,11 +44,7 @@ def start_text(unix_ns):
 
 def content_identity(path):
     """What tells a file from others: a hash of its bytes. Copies that were edited have the id of their recording."""
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return "sha256:" + digest.hexdigest()
+    return "mtprof:" + _mtprof.content_hash(path)
 
 
 def _cells(columns, rows):

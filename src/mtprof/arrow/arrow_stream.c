@@ -16,6 +16,7 @@
 #include "mtprof/arrow/arrow_table.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* ---- schemas --------------------------------------------------------------------------------- */
 
@@ -24,6 +25,7 @@ typedef struct schema_group {
     struct ArrowSchema children[MTPROF__ARROW_COLUMNS];
     struct ArrowSchema dictionaries[MTPROF__ARROW_COLUMNS];
     struct ArrowSchema *places[MTPROF__ARROW_COLUMNS];
+    char names[]; /* a schema may outlive the table */
 } schema_group;
 
 static void give_group(uint32_t *references, void *group)
@@ -159,16 +161,24 @@ static int get_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out)
 {
     stream_state *state = stream->private_data;
     const mtprof__arrow_table *table = state->table;
-    schema_group *group = mtb_calloc(1, sizeof *group);
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < table->n_columns; i++) {
+        bytes += strlen(table->columns[i].name) + 1;
+    }
+    schema_group *group = mtb_calloc(1, sizeof *group + bytes);
     *out = (struct ArrowSchema){.release = NULL};
     if (group == NULL) {
         return fail_stream(state, ENOMEM, "arrow: no memory for a schema");
     }
+    char *name = group->names;
     set_schema(group, out, "", "+s", false);
     for (uint32_t i = 0; i < table->n_columns; i++) {
         const mtprof__arrow_column *column = &table->columns[i];
         struct ArrowSchema *child = &group->children[i];
-        set_schema(group, child, column->name, column->format, column->nullable);
+        size_t length = strlen(column->name) + 1;
+        memcpy(name, column->name, length);
+        set_schema(group, child, name, column->format, column->nullable);
+        name += length;
         if (column->dictionary != NULL) {
             child->dictionary = &group->dictionaries[i];
             set_schema(group, child->dictionary, "", "U", false);

@@ -38,8 +38,8 @@ typedef struct mtprof__arrow_texts {
 } mtprof__arrow_texts;
 
 typedef struct mtprof__arrow_column {
-    const char *name;   /* constant, as the format */
-    const char *format; /* of the values, or of the numbers of a dictionary's texts */
+    const char *name;   /* lives as long as the table */
+    const char *format; /* constant; of the values, or of the numbers of a dictionary's texts */
     const void *values;
     const void *valid; /* a bit a row, 0: null; NULL: none is */
     int64_t nulls;

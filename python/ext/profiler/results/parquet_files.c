@@ -31,8 +31,10 @@ static PyObject *write_parquet(PyObject *Py_UNUSED(module), PyObject *args)
     status = mtprof_arrow_write_parquet(stream, PyBytes_AS_STRING(path), &rows);
     stream->release(stream);
     Py_END_ALLOW_THREADS;
+    PyObject *result = status == MTPROF_OK ? PyLong_FromUnsignedLongLong(rows)
+                                           : model_raise(status, PyBytes_AS_STRING(path));
     Py_DECREF(path);
-    return status == MTPROF_OK ? PyLong_FromUnsignedLongLong(rows) : model_raise(status, NULL);
+    return result;
 }
 
 /* A value of a row. -1: an exception. The text is borrowed. */

@@ -215,14 +215,15 @@ static void add_ends(chunk *made, const int64_t *values, size_t n, const column 
 }
 
 /* The numbers' places among the distinct ones, w->few; how many of those. 0: more than FEW. */
-static size_t number_few(writer *w, size_t n)
+static size_t number_few(writer *w, const int64_t *values, size_t n)
 {
     size_t n_few = 0;
+    uint32_t place = 0; /* of the number before, which is often the same one */
     memset(w->slots, 0, SLOTS * sizeof w->slots[0]);
     for (size_t i = 0; i < n; i++) {
-        int64_t value = w->values[i];
-        if (i > 0 && value == w->values[i - 1]) {
-            w->indices[i] = w->indices[i - 1];
+        int64_t value = values[i];
+        if (i > 0 && value == values[i - 1]) {
+            w->indices[i] = place;
             continue;
         }
         size_t at = (uint64_t)value * 0x9E3779B97F4A7C15u >> 54;
@@ -236,7 +237,8 @@ static size_t number_few(writer *w, size_t n)
             w->few[n_few++] = value;
             w->slots[at] = (slot){value, (uint32_t)n_few};
         }
-        w->indices[i] = w->slots[at].place - 1;
+        place = w->slots[at].place - 1;
+        w->indices[i] = place;
     }
     return n_few;
 }
@@ -291,7 +293,7 @@ static int compare_texts(text a, text b)
 }
 
 /* Numbers of texts become places in the row group's own dictionary. */
-static int number_texts(writer *w, column *c, size_t n, uint64_t n_texts)
+static int number_texts(writer *w, column *c, const int64_t *values, size_t n, uint64_t n_texts)
 {
     if (c->n_local < n_texts) {
         uint32_t *local = mtb_calloc(n_texts, sizeof local[0]);
@@ -303,7 +305,7 @@ static int number_texts(writer *w, column *c, size_t n, uint64_t n_texts)
         c->n_local = n_texts;
     }
     for (size_t i = 0; i < n; i++) {
-        uint64_t number = (uint64_t)w->values[i];
+        uint64_t number = (uint64_t)values[i];
         if (number >= n_texts) {
             return mtb_fail(MTPROF_EINVAL, "parquet: %s has text %llu of %llu", c->schema->name,
                             (unsigned long long)number, (unsigned long long)n_texts);
@@ -418,17 +420,24 @@ static int put_chunk(writer *w, column *c, const struct ArrowArray *array, uint6
     }
     valid = nulls == 0 ? NULL : valid;
     *made = (chunk){.rows = n, .nulls = nulls, .encoding = ENCODING_PLAIN};
+    const int64_t *values = w->values;
     if (!is_plain(c) && nulls != n) {
-        taken = gather(w->values, array->buffers[1], valid, first, n, c->format);
+        if (valid == NULL && (c->format == 'l' || c->format == 'L')) { /* as they are */
+            values = (const int64_t *)array->buffers[1] + first;
+            taken = n;
+        } else {
+            taken = gather(w->values, array->buffers[1], valid, first, n, c->format);
+        }
         if (c->is_dictionary) {
             c->n_used = 0;
-            MT_TRY(number_texts(w, c, taken, (uint64_t)array->dictionary->length));
+            MT_TRY(number_texts(w, c, values, taken, (uint64_t)array->dictionary->length));
             n_distinct = c->n_used;
             MT_TRY(put_dictionary(w, c, array->dictionary, made));
         } else {
-            add_ends(made, w->values, taken, c);
             made->encoding = ENCODING_DELTA;
-            n_distinct = number_few(w, taken);
+            n_distinct = number_few(w, values, taken);
+            add_ends(made, n_distinct != 0 ? w->few : values, n_distinct != 0 ? n_distinct : taken,
+                     c);
             MT_TRY(n_distinct != 0 ? put_few(w, c, made, n_distinct) : MTPROF_OK);
         }
     }
@@ -444,7 +453,7 @@ static int put_chunk(writer *w, column *c, const struct ArrowArray *array, uint6
     } else if (n_distinct != 0) {
         put_indices(w, taken, n_distinct);
     } else {
-        mtprof__parquet_delta(&w->body, w->values, taken, c->type == TYPE_INT32 ? 32 : 64);
+        mtprof__parquet_delta(&w->body, values, taken, c->type == TYPE_INT32 ? 32 : 64);
     }
     MT_TRY(put_page(w, PAGE_DATA, n, made->encoding));
     made->end = w->file.bytes;
