@@ -148,8 +148,7 @@ static bool add_columns(mtprof__arrow_table *table, uint64_t batch_rows)
 {
     mtprof__arrow_texts *none = mtprof__arrow_texts_new(table);
     const void *zeros = mtprof__arrow_take(table, batch_rows, sizeof(int64_t));
-    bool ok =
-        none != NULL && zeros != NULL && mtprof__arrow_texts_add(none, (mtprof_text){"", 0});
+    bool ok = none != NULL && zeros != NULL && mtprof__arrow_texts_add(none, (mtprof_text){"", 0});
     for (uint32_t i = 0; ok && i < N_COLUMNS; i++) {
         const dataset_column *made = &columns[i];
         const mtprof__arrow_column *from = find_column(table->source, made);
@@ -158,9 +157,8 @@ static bool add_columns(mtprof__arrow_table *table, uint64_t batch_rows)
                        made->id == MTPROF_COLUMN_OVERLOAD;
         column->dictionary = from != NULL ? from->dictionary : is_text ? none : NULL;
         column->values = zeros;
-        column->nullable = made->how == NUMBER || is_text ||
-                           made->id == MTPROF_COLUMN_PARENT || made->id == MTPROF_COLUMN_LINK ||
-                           made->id == MTPROF_COLUMN_FORWARD;
+        column->nullable = made->how == NUMBER || is_text || made->id == MTPROF_COLUMN_PARENT ||
+                           made->id == MTPROF_COLUMN_LINK || made->id == MTPROF_COLUMN_FORWARD;
     }
     return ok;
 }

@@ -59,8 +59,10 @@ static int read_cell(mtprof_arrow_cell *cell, PyObject *value, char format)
 static int read_row(mtprof_arrow_cell *cells, PyObject *row, const char *formats, Py_ssize_t n)
 {
     if (!PyList_Check(row) || PyList_GET_SIZE(row) != n) {
-        PyErr_Format(PyExc_ValueError, "cells_arrow_stream: a row must be a list of %zd values, "
-                                       "not %R", n, row);
+        PyErr_Format(PyExc_ValueError,
+                     "cells_arrow_stream: a row must be a list of %zd values, "
+                     "not %R",
+                     n, row);
         return -1;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
@@ -71,8 +73,8 @@ static int read_row(mtprof_arrow_cell *cells, PyObject *row, const char *formats
     return 0;
 }
 
-static PyObject *make_stream(PyObject *names, const char *formats, PyObject *rows, const char **texts,
-                             mtprof_arrow_cell *cells)
+static PyObject *make_stream(PyObject *names, const char *formats, PyObject *rows,
+                             const char **texts, mtprof_arrow_cell *cells)
 {
     Py_ssize_t n = PyList_GET_SIZE(names);
     Py_ssize_t n_rows = PyList_GET_SIZE(rows);
@@ -121,8 +123,7 @@ static PyObject *cells_arrow_stream(PyObject *Py_UNUSED(module), PyObject *args)
                             strlen(formats));
     }
     const char **texts = PyMem_Calloc(n + 1, sizeof texts[0]);
-    mtprof_arrow_cell *cells =
-        PyMem_Calloc(n * (size_t)PyList_GET_SIZE(rows) + 1, sizeof cells[0]);
+    mtprof_arrow_cell *cells = PyMem_Calloc(n * (size_t)PyList_GET_SIZE(rows) + 1, sizeof cells[0]);
     PyObject *capsule = NULL;
     if (texts == NULL || cells == NULL) {
         PyErr_NoMemory();

@@ -16,8 +16,8 @@ enum {
     SLOW_MOST = 4       /* at most one step in so many is slow: more are the usual case */
 };
 
-/* The one that sorting would put in the middle. Only the side that has it is looked at again, so the
- * time grows with n; equal times, which are common, go to both sides. */
+/* The one that sorting would put in the middle. Only the side that has it is looked at again, so
+ * the time grows with n; equal times, which are common, go to both sides. */
 static int64_t median(int64_t *times, size_t n)
 {
     size_t first = 0;

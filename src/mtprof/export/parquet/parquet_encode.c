@@ -240,8 +240,8 @@ void mtprof__parquet_indices(mtprof__pb *pb, const uint32_t *indices, size_t n, 
 void mtprof__parquet_levels(mtprof__pb *pb, const uint8_t *valid, uint64_t first, size_t n,
                             bool has_values)
 {
-    uint8_t *at = (uint8_t *)mtprof__pb_room(pb, sizeof(uint32_t) + MTPROF__PB_VARINT_MAX + n / 8 +
-                                                     8);
+    uint8_t *at =
+        (uint8_t *)mtprof__pb_room(pb, sizeof(uint32_t) + MTPROF__PB_VARINT_MAX + n / 8 + 8);
     if (at == NULL) {
         return;
     }

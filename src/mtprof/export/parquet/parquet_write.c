@@ -209,7 +209,8 @@ static void add_ends(chunk *made, const int64_t *values, size_t n, const column 
     case 'L': find_ends(made->numbers, values, n, 'L'); break;
     default: find_ends(made->numbers, values, n, 'l'); break;
     }
-    made->least = &made->numbers[0]; /* little-endian: the first 4 bytes are the number of 32 bits */
+    made->least =
+        &made->numbers[0]; /* little-endian: the first 4 bytes are the number of 32 bits */
     made->most = &made->numbers[1];
     made->n_least = made->n_most = c->type == TYPE_INT32 ? sizeof(int32_t) : sizeof(int64_t);
 }
@@ -311,8 +312,7 @@ static int number_texts(writer *w, column *c, const int64_t *values, size_t n, u
                             (unsigned long long)number, (unsigned long long)n_texts);
         }
         if (c->local[number] == 0) {
-            if (!mtb_grow((void **)&c->used, &c->used_capacity, c->n_used + 1,
-                          sizeof c->used[0])) {
+            if (!mtb_grow((void **)&c->used, &c->used_capacity, c->n_used + 1, sizeof c->used[0])) {
                 return mtb_fail(MTPROF_ENOMEM, "parquet: no memory for %s", c->schema->name);
             }
             c->used[c->n_used++] = (uint32_t)number;
@@ -601,7 +601,7 @@ static int choose_type(column *c, const struct ArrowSchema *schema)
         return mtb_fail(MTPROF_EINVAL, "parquet: column %s has format %s, which is not written",
                         schema->name, format);
     }
-    c->type = c->is_dictionary || c->format == 'U'  ? TYPE_TEXT
+    c->type = c->is_dictionary || c->format == 'U'   ? TYPE_TEXT
               : c->format == 'l' || c->format == 'L' ? TYPE_INT64
               : c->format == 'g'                     ? TYPE_DOUBLE
               : c->format == 'b'                     ? TYPE_BOOLEAN
@@ -613,7 +613,8 @@ static int fail_stream(struct ArrowArrayStream *stream, int error)
 {
     const char *why = stream->get_last_error(stream);
     return mtb_fail(error == ENOMEM ? MTPROF_ENOMEM : MTPROF_ECALLBACK,
-                    "parquet: the stream failed with %d: %s", error, why != NULL ? why : "no reason");
+                    "parquet: the stream failed with %d: %s", error,
+                    why != NULL ? why : "no reason");
 }
 
 static int start(writer *w, struct ArrowArrayStream *stream)
