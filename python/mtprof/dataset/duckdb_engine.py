@@ -84,6 +84,8 @@ class DuckdbEngine:
         if candidates:
             names = re.findall(r'"([^"]+)"', candidates)
             hint = f"did you mean '{names[0]}'?" if names else None
+        if "'pytz'" in text:
+            return QueryError("times with a zone need the package pytz", "CAST them AS VARCHAR, or install pytz")
         return QueryError(text, hint and hint[0].lower() + hint[1:])
 
     def ask(self, text, limit=None):
@@ -99,9 +101,9 @@ class DuckdbEngine:
 
     def arrow(self, text):
         """The answer as what writes Parquet: pyarrow's table."""
-        statement = self._only_select(text)
+        self._only_select(text)
         try:
-            return self._connection.execute(statement).to_arrow_table()
+            return self._connection.sql(text).to_arrow_table()
         except self._duckdb.Error as error:
             raise self._problem(error) from None
 

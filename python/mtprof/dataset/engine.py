@@ -85,6 +85,8 @@ def question(word):
     if word in known:
         return known[word][1]
     if len(word.split()) == 1:
+        if os.path.exists(word):
+            raise QueryError(f"'{word}' is no question", "the query comes first, then the traces")
         near = difflib.get_close_matches(word, known, 1)
         raise QueryError(f"there is no question '{word}'",
                          f"did you mean '{near[0]}'?" if near else "'mtprof query --list' lists them")
