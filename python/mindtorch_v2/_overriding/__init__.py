@@ -7,7 +7,7 @@ puts forms in their place that ask the tensor first; the class still shows the o
 import sys
 import types
 
-from . import _C
+from .. import _C
 
 Tensor = _C.Tensor
 _PACKAGE = __name__.partition(".")[0] + "."
