@@ -92,7 +92,8 @@ class GeneralizedPareto(_Elementwise):
         z = (value - self.loc) / self.scale
         none = self._is_exponential()
         k = torch.where(none, torch.ones_like(self.concentration), self.concentration)
-        return torch.where(none, -z, -torch.log1p(k * z) / k), torch.where(none, torch.zeros_like(z), torch.log1p(k * z))
+        bent = torch.log1p(k * z)
+        return torch.where(none, -z, -bent / k), torch.where(none, torch.zeros_like(z), bent)
 
     def log_prob(self, value):
         self._checked(value)

@@ -190,6 +190,22 @@ static bool is_overridden(PyObject *self, const op_call *call, PyObject **result
     return override_call(&given, result);
 }
 
+/* Arguments were refused by an exception: a list with something that is no tensor. */
+static PyObject *overridden_instead(PyObject *self, const op_call *call)
+{
+    PyObject *type, *value, *trace, *answer = NULL;
+    PyErr_Fetch(&type, &value, &trace);
+    bool is_type_error = PyErr_GivenExceptionMatches(type, PyExc_TypeError) != 0;
+    if (!is_type_error || !is_overridden(self, call, &answer)) {
+        PyErr_Restore(type, value, trace);
+        return NULL;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return answer;
+}
+
 static PyObject *op_invoke(PyObject *self, const op_call *call)
 {
     const op_set *set = ((op_object *)self)->set;
@@ -208,7 +224,7 @@ static PyObject *op_invoke(PyObject *self, const op_call *call)
         PyObject *result = fits > 0 ? call_bound(set, set->overloads[i], values, &extras) : NULL;
         op_scratch_clear(&scratch);
         if (fits != 0) {
-            return result;
+            return fits > 0 || override_asked() ? result : overridden_instead(self, call);
         }
         if (failure.misfit == MISFIT_ITEM) { /* a list of sizes began: this overload is meant */
             begun = failure;

@@ -3,7 +3,8 @@
  * __torch_function__: arguments that want to answer a call themselves.
  *
  *     torch.add(x, y) ──► override_asked()? ── no (a load and a branch) ──► the row
- *                            └─ yes ──► override_call() ──► type(x).__torch_function__(torch.add, types, args, kwargs)
+ *                            └─ yes ──► override_call() ──► __torch_function__ of x's class,
+ *                                                           given torch.add, types, arguments
  *
  *   OV1  Nothing is looked for until an object of a subclass of Tensor that overrides exists, or a
  *        mode is entered: tensors.overriding. Then every call of a row, an operator, a method and a
@@ -32,8 +33,8 @@ typedef struct override_given {
     bool with_tensors; /* plain tensors are among the types, as torch has it for Python functions */
 } override_given;
 
-/* Asks who overrides. False: nobody does, and nothing was done. True: *result is the answer, or NULL
- * and an exception. */
+/* Asks who overrides. False: nobody does, and nothing was done. True: *result is the answer, or
+ * NULL and an exception. */
 bool override_call(const override_given *given, PyObject **result);
 
 /* The same for an attribute of Tensor, which is called with objects: Python's operators and the

@@ -2,9 +2,8 @@
  *
  * Who overrides a call, in which order they are asked, and what switches that off (override.h).
  */
-#include "tensors/ops/override.h"
-
 #include "tensors/device/device_parts.h"
+#include "tensors/ops/override.h"
 
 enum {
     MAX_ASKED = 32 /* types; further ones are an error */
@@ -33,8 +32,8 @@ bool override_is_stranger(PyObject *object)
         type == tensors.size_type || type == tensors.dtype_type || type == tensors.device_type) {
         return false;
     }
-    return !PyList_CheckExact(object) && !PyTuple_CheckExact(object) &&
-           !PyFunction_Check(object) && !PyDict_CheckExact(object);
+    return !PyList_CheckExact(object) && !PyTuple_CheckExact(object) && !PyFunction_Check(object) &&
+           !PyDict_CheckExact(object);
 }
 
 /* 1: objects of the type override; 0: they do not; -1: an exception. */
@@ -186,9 +185,8 @@ static void pass_fini(override_pass *pass)
 static PyObject *refuse(const override_given *given, const asked_list *list, PyObject *types)
 {
     PyObject *module = PyImport_ImportModule("mindtorch_v2.overrides");
-    PyObject *name = module == NULL
-                         ? NULL
-                         : PyObject_CallMethod(module, "_name_of", "O", given->function);
+    PyObject *name =
+        module == NULL ? NULL : PyObject_CallMethod(module, "_name_of", "O", given->function);
     Py_XDECREF(module);
     if (name == NULL) {
         return NULL;
