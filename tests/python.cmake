@@ -107,6 +107,7 @@ set(MT_PYTHON_TESTS
     tensors/test_integer_types
     tensors/test_interop
     tensors/test_legacy_types
+    tensors/test_library
     tensors/test_linalg
     tensors/test_op_binding
     tensors/test_package_names
@@ -116,6 +117,7 @@ set(MT_PYTHON_TESTS
     tensors/test_serialization
     tensors/test_tensor
     tensors/test_tensor_repr
+    tensors/test_torch_function
     tensors/test_wrong_uses
 )
 

@@ -91,6 +91,8 @@ set(MT_PY_TENSOR_SOURCES
     python/ext/tensors/ops/op_overloads.c
     python/ext/tensors/ops/op_results.c
     python/ext/tensors/ops/op_table.c
+    python/ext/tensors/ops/override_calls.c
+    python/ext/tensors/ops/override_objects.c
     python/ext/tensors/ops/tensors_call.c
     python/ext/tensors/tensor/dtype_object.c
     python/ext/tensors/tensor/size_object.c

@@ -13,7 +13,7 @@ import os as _os
 
 import mtprof as _mtprof  # first: it brings the process's one libmtprof
 
-from . import _C, _functions, _legacy_types, _names
+from . import _C, _functions, _legacy_types, _names, _overriding
 from ._C import (AcceleratorError, Event, Generator, OutOfMemoryError, Size, Stream, Tensor, channels_last,
                  channels_last_3d, contiguous_format, default_generator, device, dtype, get_default_device,
                  get_default_dtype, get_num_threads, layout, memory_format, preserve_format, promote_types,
@@ -47,7 +47,7 @@ def _publish():
     rows = vars(_C.ops)
     for name, function in _functions.FUNCTIONS.items():
         if name not in rows or name not in _functions.ROWS_FIRST:
-            here[name] = function
+            here[name] = function if name in _names.NEVER_ASKING else _overriding.offer(function)
     for name, function in _functions.METHODS.items():
         if name not in rows or name not in _functions.ROWS_FIRST:
             setattr(Tensor, name, function)
@@ -61,9 +61,9 @@ from ._C import is_anomaly_check_nan_enabled, is_anomaly_enabled  # noqa: E402
 from .autograd.grad_mode import is_inference_mode_enabled  # noqa: E402
 
 _PACKAGES = frozenset("""
-    __config__ _dynamo _foreach _utils accelerator amp autograd backends compiler cpu cuda distributed distributions
-    fft func fx hub jit library linalg mps multiprocessing nn npu onnx optim overrides profiler random return_types
-    serialization special storage testing types utils version xpu
+    __config__ _dynamo _foreach _jit_internal _utils accelerator amp autograd backends compiler cpu cuda
+    distributed distributions fft func fx hub jit library linalg mps multiprocessing nn npu onnx optim overrides
+    profiler random return_types serialization special storage testing types utils version xpu
 """.split())
 
 # Names that live in a package which is imported only for them.
@@ -103,11 +103,6 @@ def __getattr__(name):
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
-def _call_plainly(func, types, args=(), kwargs=None):
-    """What __torch_function__ is of classes that want none of it: ours never is called."""
-    return func(*args, **kwargs or {})
-
-
 def _name_of_c(name):
     """Names of torch's C part that programs use: torch._C._profiler, a call that reports to nobody, those that ask for
     transforms of torch.func and for a trace, which are plain calls here, and the one that reads to()'s arguments."""
@@ -117,8 +112,8 @@ def _name_of_c(name):
         return lambda event: None
     if name == "_are_functorch_transforms_active":
         return lambda: False
-    if name == "_disabled_torch_function_impl":
-        return _call_plainly
+    if name in ("DisableTorchFunction", "DisableTorchFunctionSubclass"):
+        return getattr(_overriding, name)
     if name == "_get_tracing_state":
         return lambda: None
     if name == "_nn":

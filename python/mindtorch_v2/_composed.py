@@ -265,11 +265,6 @@ def _get_device(self):
     return self.device.index if self.device.type == "npu" else -1
 
 
-def _as_subclass(self, cls):
-    """The same elements as an object of that class."""
-    return Tensor._make_subclass(cls, self)
-
-
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """The p-norm of each row's difference from each row of the other."""
     for name, x in (("X1", x1), ("X2", x2)):
@@ -343,4 +338,4 @@ METHODS = {name: FUNCTIONS[name] for name in """
 """.split()}
 METHODS.update({f"{name}_": _in_place(name) for name in _IN_PLACE})
 METHODS.update({f"{name}_": _running_in_place(name) for name in ("cumsum", "cumprod")})
-METHODS.update({"fill_diagonal_": _fill_diagonal_, "get_device": _get_device, "as_subclass": _as_subclass})
+METHODS.update({"fill_diagonal_": _fill_diagonal_, "get_device": _get_device})

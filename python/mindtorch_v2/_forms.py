@@ -119,7 +119,16 @@ def _bernoulli_(input, p, *, generator=None):
     return input.copy_(_ops.bernoulli(_ops.expand_as(p, input).clone(), generator=generator))
 
 
-@_form("add", "sub", "mul", "div", "multiply", "subtract", "divide", "true_divide")
+@_form("bernoulli")
+def _bernoulli(input, p, *, generator=None):
+    """One probability for all: the input gives the shape and the type alone."""
+    if not isinstance(p, (int, float)) or isinstance(p, bool):
+        return NotImplemented
+    return _ops.bernoulli_(_ops.empty_like(input), float(p), generator=generator)
+
+
+@_form("add", "sub", "mul", "div", "multiply", "subtract", "divide", "true_divide", "remainder",
+       "floor_divide", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift")
 def _number_first(name):
     """torch.div(1.0, x); and add(x, 2, y), which stands for x + 2 * y."""
     def call(input, other, *rest, **kwargs):

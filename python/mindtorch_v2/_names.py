@@ -46,6 +46,11 @@ _FUNCTIONS_ONLY = frozenset("""
     bucketize searchsorted trapezoid trapz cumulative_trapezoid
 """.split())
 
+# Functions in Python that take no tensor which could answer for them (__torch_function__).
+NEVER_ASKING = frozenset("""
+    broadcast_shapes is_storage is_tensor range logspace tril_indices triu_indices
+""".split())
+
 # Rows of torch.linalg, torch.special and of optimizers.
 _ELSEWHERE = ("_fused_", "linalg_", "_linalg_", "_lu_", "special_")
 

@@ -3,7 +3,7 @@
 
 Importing this module adds the methods to the C type.
 """
-from . import _C
+from . import _C, _overriding
 
 Tensor = _C.Tensor
 

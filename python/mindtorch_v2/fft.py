@@ -4,6 +4,7 @@
 `norm` is "backward" (the inverse transform is divided by the number of elements; the default),
 "forward" (the forward one is) or "ortho" (each is divided by its root).
 """
+from . import _overriding
 from ._C import ops as _ops
 
 __all__ = [
@@ -78,3 +79,6 @@ def fftshift(input, dim=None):
 def ifftshift(input, dim=None):
     """What fftshift() did, undone."""
     return _ops.fft_ifftshift(input, _ints(dim))
+
+
+_overriding.offer_all(globals())

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.linalg: factorisations, equations, norms. The rows of the op table, under the names that torch has here."""
 
-from . import _C
+from . import _C, _overriding
 from ._C import Tensor, ops as _ops
 from ._C import _LinAlgError as LinAlgError
 
@@ -83,3 +83,6 @@ def eig(A, *, out=None):
 def eigvals(A, *, out=None):
     """Not implemented: the results are complex."""
     _no_complex("eigvals")
+
+
+_overriding.offer_all(globals())

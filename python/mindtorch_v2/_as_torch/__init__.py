@@ -156,6 +156,7 @@ def install_as_torch():
     _finder.own_version = ours.__version__
     sys.meta_path.insert(0, _finder)
     ours.__version__ = ours.version.__version__ = version
+    ours.__name__ = "torch"  # packages look for their way to a name of torch from there
     sys.modules["torch"] = ours
     _finder.alias_loaded()
 
@@ -170,6 +171,7 @@ def uninstall_as_torch():
     finder.undo()
     ours = sys.modules[OURS]
     ours.__version__ = ours.version.__version__ = finder.own_version
+    ours.__name__ = OURS
     for name, module in list(sys.modules.items()):
         if name == "torch" or name.startswith("torch."):
             if sys.modules.get(_our_name(name)) is module or missing.is_placeholder(module):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.autograd: gradients of tensors, and functions whose gradient the user writes."""
-from .. import _C
+from .. import _C, _overriding
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
 from .grad_mode import (enable_grad, inference_mode, is_inference_mode_enabled, no_grad,  # noqa: F401
@@ -95,7 +95,8 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, "
                          "but got: allow_unused=False.")
     if is_grads_batched:
-        raise NotImplementedError("grad(): is_grads_batched is not supported")
+        return _batched_grad(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused=allow_unused,
+                             materialize_grads=materialize_grads)
     names = None
     if isinstance(inputs, dict):
         names, inputs = tuple(inputs), tuple(inputs.values())
@@ -115,6 +116,29 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         found = tuple(_C.ops.zeros_like(tensor) if gradient is None else gradient
                       for tensor, gradient in zip(inputs, found))
     return found if names is None else dict(zip(names, found))
+
+
+def _batched_grad(outputs, inputs, grad_outputs, retain_graph, create_graph, **options):
+    """grad() for each slice of grad_outputs, one after the other, and the results stacked."""
+    roots = _as_tuple(outputs, "outputs")
+    batches = _gradients(grad_outputs, len(roots), "grad_outputs")
+    sizes = {batch.shape[0] for batch in batches if batch is not None}
+    if len(sizes) != 1:
+        raise ValueError(f"grad(): is_grads_batched=True needs grad_outputs with one first dimension, not {sizes}")
+    count = sizes.pop()
+    found = []
+    for place in range(count):
+        slices = [None if batch is None else batch[place] for batch in batches]
+        keep = True if place < count - 1 else retain_graph
+        found.append(grad(roots, inputs, slices, keep, create_graph, **options))
+    if isinstance(inputs, dict):
+        return {name: None if found[0][name] is None else _C.ops.stack([each[name] for each in found])
+                for name in inputs}
+    return tuple(None if each[0] is None else _C.ops.stack(each) for each in zip(*found))
+
+
+grad = _overriding.offer(grad)
+backward = _overriding.offer(backward)
 
 
 class _VariableMeta(type):

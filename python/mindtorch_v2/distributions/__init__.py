@@ -26,7 +26,26 @@ from ._discrete import (
     OneHotCategoricalStraightThrough,
     Poisson,
 )
+from ._families import (
+    ContinuousBernoulli,
+    FisherSnedecor,
+    GeneralizedPareto,
+    InverseGamma,
+    Kumaraswamy,
+    Pareto,
+    VonMises,
+    Weibull,
+)
 from ._multivariate import Dirichlet, LowRankMultivariateNormal, MultivariateNormal
+from ._relaxed import (
+    ExpRelaxedCategorical,
+    LKJCholesky,
+    LogisticNormal,
+    LogitRelaxedBernoulli,
+    RelaxedBernoulli,
+    RelaxedOneHotCategorical,
+    Wishart,
+)
 from .constraint_registry import biject_to, transform_to
 from .distribution import Distribution, ExponentialFamily
 from .kl import kl_divergence, register_kl
@@ -40,17 +59,24 @@ _MODULES = {  # torch's modules, by what they hold
     "categorical": [Categorical],
     "cauchy": [Cauchy],
     "chi2": [Chi2],
+    "continuous_bernoulli": [ContinuousBernoulli],
     "dirichlet": [Dirichlet],
     "exp_family": [ExponentialFamily],
     "exponential": [Exponential],
+    "fishersnedecor": [FisherSnedecor],
     "gamma": [Gamma],
+    "generalized_pareto": [GeneralizedPareto],
     "geometric": [Geometric],
     "gumbel": [Gumbel],
     "half_cauchy": [HalfCauchy],
     "half_normal": [HalfNormal],
     "independent": [Independent],
+    "inverse_gamma": [InverseGamma],
+    "kumaraswamy": [Kumaraswamy],
     "laplace": [Laplace],
+    "lkj_cholesky": [LKJCholesky],
     "log_normal": [LogNormal],
+    "logistic_normal": [LogisticNormal],
     "lowrank_multivariate_normal": [LowRankMultivariateNormal],
     "mixture_same_family": [MixtureSameFamily],
     "multinomial": [Multinomial],
@@ -58,16 +84,27 @@ _MODULES = {  # torch's modules, by what they hold
     "negative_binomial": [NegativeBinomial],
     "normal": [Normal],
     "one_hot_categorical": [OneHotCategorical, OneHotCategoricalStraightThrough],
+    "pareto": [Pareto],
     "poisson": [Poisson],
+    "relaxed_bernoulli": [RelaxedBernoulli, LogitRelaxedBernoulli],
+    "relaxed_categorical": [RelaxedOneHotCategorical, ExpRelaxedCategorical],
     "studentT": [StudentT],
     "transformed_distribution": [TransformedDistribution],
     "uniform": [Uniform],
+    "von_mises": [VonMises],
+    "weibull": [Weibull],
+    "wishart": [Wishart],
 }
 
 __all__ = sorted(
     ["Distribution", "ExponentialFamily", "biject_to", "constraints", "transform_to"]
     + ["kl_divergence", "register_kl", "transforms", *_transforms]
-    + [_cls.__name__ for _classes in _MODULES.values() for _cls in _classes]
+    + [
+        _cls.__name__
+        for _classes in _MODULES.values()
+        for _cls in _classes
+        if _cls not in (ExpRelaxedCategorical, LogitRelaxedBernoulli)
+    ]
 )
 
 for _name, _classes in _MODULES.items():

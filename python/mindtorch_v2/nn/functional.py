@@ -14,6 +14,7 @@ from . import _reduction
 from ._bags import *  # noqa: F403
 from ._images import *  # noqa: F403
 from ._losses import *  # noqa: F403
+from .. import _overriding
 from .._C import ops
 
 # ---- products, convolutions ----
@@ -714,3 +715,6 @@ from ._attention import multi_head_attention_forward  # noqa: E402 - it uses wha
 
 def __getattr__(name):
     raise AttributeError(f"mindtorch_v2.nn.functional has no '{name}': no row of the op table does it")
+
+
+_overriding.offer_all(globals())

@@ -3,6 +3,7 @@
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import Tensor
+from mindtorch_v2._C import _disabled_torch_function_impl as _disabled
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
 
@@ -17,17 +18,31 @@ class _KnownByMark(type(Tensor)):
         return mark is not None and isinstance(instance, Tensor) and bool(getattr(instance, mark, False))
 
 
+def _is_plain(cls):
+    """Whether a subclass of Tensor does not override: what is computed with its objects is plain."""
+    return cls.__torch_function__ is _disabled
+
+
 class Parameter(Tensor, metaclass=_KnownByMark):
     """A tensor that is a module's parameter: it appears in parameters() and needs a gradient."""
 
     _mark = "_is_param"
+    __torch_function__ = _disabled
 
     def __new__(cls, data=None, requires_grad=True):
         if data is None:
             data = torch.empty(0)
         elif not isinstance(data, Tensor):
             raise TypeError(f"Parameter data must be a tensor, not {type(data).__name__}")
-        parameter = Tensor._make_subclass(cls, data, requires_grad)
+        if cls is Parameter and type(data) not in (Tensor, Parameter) and not _is_plain(type(data)):
+            parameter = data.detach().requires_grad_(requires_grad)  # of the class that overrides, with the mark
+            if type(parameter) is not type(data):
+                raise RuntimeError(f"Creating a Parameter from an instance of type {type(data).__name__} requires that "
+                                   f"detach() returns an instance of the same type, but returned type "
+                                   f"{type(parameter).__name__} was found instead")
+            parameter._is_param = True
+        else:
+            parameter = Tensor._make_subclass(cls, data, requires_grad)
         parameter._mark_parameter()  # for profiles
         return parameter
 
@@ -65,6 +80,7 @@ class Buffer(Tensor, metaclass=_KnownByMark):
     """A tensor that a module registers as a buffer when it is assigned."""
 
     _mark = "_is_buffer"
+    __torch_function__ = _disabled
 
     def __new__(cls, data=None, *, persistent=True):
         if data is None:
@@ -129,6 +145,8 @@ class UninitializedParameter(_Uninitialized, Parameter):
 
 class _PlainBuffer(Tensor):
     """What an uninitialised buffer becomes."""
+
+    __torch_function__ = _disabled
 
 
 class UninitializedBuffer(_Uninitialized, _PlainBuffer):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.special: functions of probability and physics. Rows of the op table whose names begin with special_."""
 
+from .. import _overriding
 from .._C import Tensor, ops as _ops
 
 _ROWS = """
@@ -45,3 +46,6 @@ def log_softmax(input, dim, *, dtype=None):
 
 
 __all__ = sorted([*_ROWS, "log_softmax", "round", "softmax", "xlog1py", "xlogy", "zeta"])
+
+
+_overriding.offer_all(globals())

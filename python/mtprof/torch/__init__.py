@@ -13,7 +13,7 @@ another: "compiled" finds the layout with torch's own headers.
 """
 import sys
 
-if getattr(sys.modules.get("torch"), "__name__", "torch") == "mindtorch_v2":
+if "mindtorch_v2" in sys.modules and sys.modules.get("torch") is sys.modules["mindtorch_v2"]:
     raise ImportError("mtprof.torch records stock PyTorch; torch is mindtorch_v2 here, whose torch.profiler is mtprof's "
                       "already", name="mtprof.torch")
 

@@ -55,6 +55,24 @@ DISTRIBUTIONS = {
         "D.MultivariateNormal(t([0.5, -1.0]), precision_matrix=t([[2.0, 0.6], [0.6, 1.0]]))",
         [[0.2, -1.5], [2.0, -0.9]],
     ),
+    "FisherSnedecor": ("D.FisherSnedecor(t([3.0, 7.0]), t([9.5, 12.0]))", [[0.2, 1.5], [2.0, 0.9]]),
+    "InverseGamma": ("D.InverseGamma(t([9.5, 7.0]), t([1.5, 0.3]))", [[0.2, 1.5], [2.0, 0.9]]),
+    "Kumaraswamy": ("D.Kumaraswamy(t([1.5, 3.0]), t([2.5, 0.7]))", [[0.2, 0.5], [0.9, 0.1]]),
+    "Pareto": ("D.Pareto(t([0.5, 1.0]), t([9.5, 7.0]))", [[0.7, 1.5], [2.0, 1.9]]),
+    "Weibull": ("D.Weibull(t([0.5, 1.0]), t([1.5, 2.3]))", [[0.7, 1.5], [2.0, 0.9]]),
+    "VonMises": ("D.VonMises(t([0.5, -1.0]), t([1.5, 90.0]))", [[0.7, -1.5], [2.0, 0.9]]),
+    "ContinuousBernoulli": ("D.ContinuousBernoulli(t([0.5, 0.9]))", [[0.2, 0.7], [0.9, 0.0]]),
+    "ContinuousBernoulli logits": ("D.ContinuousBernoulli(logits=t([0.3, -3.0]))", [[0.2, 0.5], [0.9, 0.1]]),
+    "RelaxedBernoulli": ("D.RelaxedBernoulli(t(0.7), t([0.3, 0.9]))", [[0.2, 0.5], [0.9, 0.1]]),
+    "RelaxedBernoulli logits": ("D.RelaxedBernoulli(t(2.0), logits=t([0.3, -1.0]))", [[0.2, 0.5], [0.9, 0.1]]),
+    "RelaxedOneHotCategorical": (
+        "D.RelaxedOneHotCategorical(t(0.7), t([0.3, 0.5, 0.2]))",
+        [[0.2, 0.5, 0.3], [0.1, 0.7, 0.2]],
+    ),
+    "LogisticNormal": ("D.LogisticNormal(t([0.5, -1.0]), t([1.5, 0.3]))", [[0.2, 0.5, 0.3], [0.1, 0.7, 0.2]]),
+    "LKJCholesky": ("D.LKJCholesky(3, t([0.7, 2.0]))", [[[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.0, 0.6, 0.8]]]),
+    "Wishart": ("D.Wishart(t([4.5, 7.0]), t([[2.0, 0.6], [0.6, 1.0]]))", [[3.0, 0.5], [0.5, 2.0]]),
+    "Wishart precision": ("D.Wishart(5, precision_matrix=t([[2.0, 0.6], [0.6, 1.0]]))", [[3.0, 0.5], [0.5, 2.0]]),
     "Independent": ("D.Independent(D.Normal(t([[0.5, -1.0]]), t([[1.5, 0.3]])), 1)", [[0.2, -1.5], [2.0, -0.9]]),
     "MixtureSameFamily": (
         "D.MixtureSameFamily(D.Categorical(t([0.3, 0.7])), D.Normal(t([0.5, -1.0]), t([1.5, 0.3])))",
@@ -81,6 +99,9 @@ DISTRIBUTIONS = {
 }
 
 FACTS = ("mean", "variance", "stddev", "mode", "batch_shape", "event_shape", "has_rsample", "support")
+
+# torch computes I0 and I1 by short series, wrong in the sixth digit; its mode of Kumaraswamy is NaN for (1.5, 2.5).
+ROUGH = {("VonMises", "variance"), ("VonMises", "stddev"), ("VonMises", "gradients"), ("Kumarasw", "mode")}
 
 DIVERGENCES = """
 Normal(t([0.5, -1.0]), t([1.5, 0.3])) ; Normal(t([0.1, 1.0]), t([0.5, 2.0]))
@@ -150,7 +171,8 @@ def facts(library, text, values):
     integral = "Categorical" in text and "OneHot" not in text and "Mixture" not in text
     x = library.tensor(values, dtype=library.int64 if integral else library.float64)
     out = {"repr": repr(one)}
-    out.update({name: answer(lambda name=name: getattr(one, name)) for name in FACTS})
+    named = [name for name in FACTS if (text[2:10], name) not in ROUGH]
+    out.update({name: answer(lambda name=name: getattr(one, name)) for name in named})
     out["log_prob"] = answer(lambda: one.log_prob(x))
     out["entropy"] = answer(one.entropy)
     out["cdf"] = answer(lambda: one.cdf(x))
@@ -159,9 +181,9 @@ def facts(library, text, values):
     wide = one.expand((2, *one.batch_shape))
     out["expanded"] = [list(wide.batch_shape), list(wide.event_shape), plain(wide.log_prob(x))]
     total = one.log_prob(x).sum()
-    out["gradients"] = [
-        None if g is None else plain(g) for g in library.autograd.grad(total, leaves, allow_unused=True)
-    ]
+    slopes = library.autograd.grad(total, leaves, allow_unused=True)
+    if (text[2:10], "gradients") not in ROUGH:
+        out["gradients"] = [None if g is None else plain(g) for g in slopes]
     out["sample"] = list(one.sample((4,)).shape)
     return out
 
@@ -189,6 +211,7 @@ def compare_samples(ours, name, text, values):
     if isinstance(answer(lambda: one.mean), str) or name in (
         "Cauchy",
         "HalfCauchy",
+        "VonMises",  # angles: tests/python/nn/test_distributions.py
         "Categorical",
         "Categorical logits",
     ):

@@ -111,8 +111,14 @@ class Grad(unittest.TestCase):
             torch.autograd.grad(a.sum(), torch.ones(1))
         with self.assertRaisesRegex(RuntimeError, "cannot be empty"):
             torch.autograd.grad(a.sum(), [])
-        with self.assertRaisesRegex(NotImplementedError, "is_grads_batched"):
-            torch.autograd.grad(a, a, torch.ones(1), is_grads_batched=True)
+        with self.assertRaisesRegex(ValueError, "is_grads_batched"):
+            torch.autograd.grad((a, a), a, (torch.ones(1, 1), torch.ones(2, 1)), is_grads_batched=True)
+
+    def test_batches_of_gradients(self):
+        a, unused = leaf(2.0, 3.0), leaf(1.0)
+        jacobian, none = torch.autograd.grad(a * a, (a, unused), torch.eye(2), is_grads_batched=True, allow_unused=True)
+        self.assertEqual(jacobian.tolist(), [[4.0, 0.0], [0.0, 6.0]])
+        self.assertIsNone(none)
 
     def test_through_inner_tensors(self):
         a = leaf(2.0)

@@ -72,6 +72,7 @@ typedef struct tensors_state {
     PyObject *accelerator_error; /* torch.AcceleratorError */
     PyObject *linalg_error;      /* torch.linalg.LinAlgError */
     bool far;                    /* an accelerator was named: tensors may be on one */
+    bool overriding;             /* arguments are asked for __torch_function__: override.h */
 } tensors_state;
 
 /* Valid from the module's start to the end of the process. */

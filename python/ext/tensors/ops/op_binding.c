@@ -6,6 +6,7 @@
 #include "tensors/ops/op_binding.h"
 
 #include "tensors/device/device_parts.h"
+#include "tensors/ops/override.h"
 
 #include <string.h>
 #include <structmember.h>
@@ -181,8 +182,37 @@ static PyObject *other_form(const op_set *set, const op_call *call, const op_fai
     return op_refuse(set, call, failure);
 }
 
-static PyObject *op_invoke(const op_set *set, const op_call *call)
+/* Whether an argument answers the call itself (OV1, OV2). */
+static bool is_overridden(PyObject *self, const op_call *call, PyObject **result)
 {
+    override_given given = {
+        .function = self, .args = call->args, .n_args = call->n_args, .kwnames = call->kwnames};
+    return override_call(&given, result);
+}
+
+/* Arguments were refused by an exception: a list with something that is no tensor. */
+static PyObject *overridden_instead(PyObject *self, const op_call *call)
+{
+    PyObject *type, *value, *trace, *answer = NULL;
+    PyErr_Fetch(&type, &value, &trace);
+    bool is_type_error = PyErr_GivenExceptionMatches(type, PyExc_TypeError) != 0;
+    if (!is_type_error || !is_overridden(self, call, &answer)) {
+        PyErr_Restore(type, value, trace);
+        return NULL;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return answer;
+}
+
+static PyObject *op_invoke(PyObject *self, const op_call *call)
+{
+    const op_set *set = ((op_object *)self)->set;
+    PyObject *answer = NULL;
+    if (override_asked() && is_overridden(self, call, &answer)) {
+        return answer;
+    }
     mt_value values[MT_MAX_PARAMS];
     op_scratch scratch;
     op_failure failure = {.misfit = MISFIT_TYPE};
@@ -194,11 +224,14 @@ static PyObject *op_invoke(const op_set *set, const op_call *call)
         PyObject *result = fits > 0 ? call_bound(set, set->overloads[i], values, &extras) : NULL;
         op_scratch_clear(&scratch);
         if (fits != 0) {
-            return result;
+            return fits > 0 || override_asked() ? result : overridden_instead(self, call);
         }
         if (failure.misfit == MISFIT_ITEM) { /* a list of sizes began: this overload is meant */
             begun = failure;
         }
+    }
+    if (is_overridden(self, call, &answer)) {
+        return answer;
     }
     return other_form(set, call, begun.misfit == MISFIT_ITEM ? &begun : &failure);
 }
@@ -218,7 +251,7 @@ static PyObject *function_call(PyObject *self, PyObject *const *args, size_t nar
 {
     op_call call = {
         .args = args, .n_args = PyVectorcall_NARGS(nargsf), .kwnames = kwnames, .method = false};
-    return op_invoke(((op_object *)self)->set, &call);
+    return op_invoke(self, &call);
 }
 
 static PyObject *method_call(PyObject *self, PyObject *const *args, size_t nargsf,
@@ -236,7 +269,7 @@ static PyObject *method_call(PyObject *self, PyObject *const *args, size_t nargs
                             "descriptor '%U' for 'Tensor' objects doesn't apply to a '%s' object",
                             set->name, Py_TYPE(args[0])->tp_name);
     }
-    return op_invoke(set, &call);
+    return op_invoke(self, &call);
 }
 
 /* ---- the objects ---- */

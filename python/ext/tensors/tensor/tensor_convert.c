@@ -2,6 +2,7 @@
  *
  * Tensors in other types and on other devices, and the numbers that are in them.
  */
+#include "tensors/ops/override.h"
 #include "tensors/tensor/tensor_parts.h"
 
 #include <string.h>
@@ -208,8 +209,20 @@ PyObject *tensor_from_array(PyObject *object)
 
 /* ---- numbers ---- */
 
+/* Whether a subclass answers a number for the tensor itself. */
+static bool is_overridden(const char *name, PyObject *self, PyObject **answer)
+{
+    return override_asked() && override_method(name, &self, 1, answer);
+}
+
 int tensor_truth(PyObject *self)
 {
+    PyObject *answer = NULL;
+    if (is_overridden("__bool__", self, &answer)) {
+        int truth = answer == NULL ? -1 : PyObject_IsTrue(answer);
+        Py_XDECREF(answer);
+        return truth;
+    }
     int64_t count = mt_tensor_numel(tensor_of(self));
     if (count != 1) {
         PyErr_SetString(PyExc_RuntimeError,
@@ -240,6 +253,10 @@ static PyObject *only_number(PyObject *self)
 
 PyObject *tensor_int(PyObject *self)
 {
+    PyObject *answer = NULL;
+    if (is_overridden("__int__", self, &answer)) {
+        return answer;
+    }
     PyObject *number = only_number(self);
     PyObject *integer = number == NULL ? NULL : PyNumber_Long(number);
     Py_XDECREF(number);
@@ -251,6 +268,10 @@ PyObject *tensor_int(PyObject *self)
 
 PyObject *tensor_float(PyObject *self)
 {
+    PyObject *answer = NULL;
+    if (is_overridden("__float__", self, &answer)) {
+        return answer;
+    }
     PyObject *number = only_number(self);
     PyObject *real = number == NULL ? NULL : PyNumber_Float(number);
     Py_XDECREF(number);
@@ -259,6 +280,10 @@ PyObject *tensor_float(PyObject *self)
 
 PyObject *tensor_index_number(PyObject *self)
 {
+    PyObject *answer = NULL;
+    if (is_overridden("__index__", self, &answer)) {
+        return answer;
+    }
     mt_tensor *tensor = tensor_of(self);
     if (mt_tensor_numel(tensor) != 1 ||
         mt_dtype_category(mt_tensor_dtype(tensor)) >= MT_CATEGORY_REAL) {
@@ -271,6 +296,12 @@ PyObject *tensor_index_number(PyObject *self)
 
 Py_ssize_t tensor_length(PyObject *self)
 {
+    PyObject *answer = NULL;
+    if (is_overridden("__len__", self, &answer)) {
+        Py_ssize_t length = answer == NULL ? -1 : PyNumber_AsSsize_t(answer, PyExc_OverflowError);
+        Py_XDECREF(answer);
+        return length;
+    }
     mt_tensor *tensor = tensor_of(self);
     if (mt_tensor_n_dims(tensor) == 0) {
         PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
@@ -282,6 +313,12 @@ Py_ssize_t tensor_length(PyObject *self)
 /* (self == value).any() */
 int tensor_contains(PyObject *self, PyObject *value)
 {
+    PyObject *args[] = {self, value}, *answer = NULL;
+    if (override_asked() && override_method("__contains__", args, 2, &answer)) {
+        int truth = answer == NULL ? -1 : PyObject_IsTrue(answer);
+        Py_XDECREF(answer);
+        return truth;
+    }
     mt_value values[2] = {value_tensor(tensor_of(self))};
     int is_operand = operand_of(value, &values[1]);
     if (is_operand == 0) {

@@ -7,6 +7,7 @@
  *   TI2  A key of several entries leaves out slices over everything; so does an assignment.
  */
 #include "tensors/data/data_parts.h"
+#include "tensors/ops/override.h"
 #include "tensors/tensor/index_parts.h"
 
 /* The state while entries of a key are read one after the other. */
@@ -397,6 +398,10 @@ static PyObject *pick(index_walk *walk)
 
 PyObject *tensor_getitem(PyObject *self, PyObject *key)
 {
+    PyObject *args[] = {self, key}, *answer = NULL;
+    if (override_asked() && override_method("__getitem__", args, 2, &answer)) {
+        return answer;
+    }
     mt_tensor *tensor = tensor_of(self);
     if (PyLong_CheckExact(key) && mt_tensor_n_dims(tensor) > 0) {
         /* The common case: a row. */
@@ -432,10 +437,10 @@ PyObject *tensor_iter(PyObject *self)
         return NULL;
     }
     mt_value rows = {.kind = MT_KIND_NONE};
-    if (zero_or_raise(mt_unbind(tensor, 0, &rows)) != 0) {
-        return NULL;
+    PyObject *tuple = NULL;
+    if (!override_asked() || !override_method("unbind", &self, 1, &tuple)) {
+        tuple = zero_or_raise(mt_unbind(tensor, 0, &rows)) != 0 ? NULL : tensors_result(&rows);
     }
-    PyObject *tuple = tensors_result(&rows);
     if (tuple == NULL) {
         return NULL;
     }

@@ -328,6 +328,8 @@ PyMethodDef tensor_methods[] = {
     {"_mark_parameter", mark_parameter, METH_NOARGS, NULL},
     {"_make_subclass", PY_CALL(tensor_make_subclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
      NULL},
+    {"as_subclass", tensor_as_subclass, METH_O,
+     "as_subclass($self, cls, /)\n--\n\nThe same elements as an object of a subclass of Tensor."},
     {"size", PY_CALL(get_size), METH_VARARGS | METH_KEYWORDS,
      "size($self, /, dim=None)\n--\n\nIts sizes, a Size; with dim that dimension's."},
     {"stride", PY_CALL(get_stride), METH_VARARGS | METH_KEYWORDS,

@@ -3,20 +3,22 @@
  * Python's operators on tensors, and comparisons. Either operand may be the tensor; the other one
  * is a tensor or a number, or else NotImplemented, so that Python tries the other type's method.
  */
+#include "tensors/ops/override.h"
 #include "tensors/tensor/tensor_parts.h"
 
 mt_op operator_ops[OPERATOR_COUNT];
 
-py_part operator_ops_start;
-int operator_ops_start(PyObject *Py_UNUSED(module))
-{
-    static const char *const names[OPERATOR_COUNT] = {
+static const char *const operator_names[OPERATOR_COUNT] = {
 #define X(NAME, name) [OPERATOR_##NAME] = (name),
 #include "tensors/ops/operator_ops.def"
 #undef X
-    };
+};
+
+py_part operator_ops_start;
+int operator_ops_start(PyObject *Py_UNUSED(module))
+{
     for (int i = 0; i < OPERATOR_COUNT; i++) {
-        if (tensors_find_op(names[i], &operator_ops[i]) != 0) {
+        if (tensors_find_op(operator_names[i], &operator_ops[i]) != 0) {
             return -1;
         }
     }
@@ -53,16 +55,55 @@ static PyObject *with_array(tensor_binary *again, PyObject *a, PyObject *b)
     return result;
 }
 
+static tensor_binary power;
+
+/* What __torch_function__ is told of an operator: Tensor's attribute; `turned` where something else
+ * is on its left, which then comes second. */
+static bool is_overridden(tensor_binary *called, PyObject *a, PyObject *b, PyObject **answer)
+{
+    static const struct {
+        tensor_binary *called;
+        const char *name, *turned;
+    } names[] = {
+        {tensor_add, "add", "add"},
+        {tensor_subtract, "sub", "__rsub__"},
+        {tensor_multiply, "mul", "mul"},
+        {tensor_true_divide, "div", "__rtruediv__"},
+        {tensor_matmul, "matmul", "__rmatmul__"},
+        {tensor_floor_divide, "__floordiv__", "__rfloordiv__"},
+        {tensor_remainder, "remainder", "__rmod__"},
+        {power, "pow", "__rpow__"},
+        {tensor_and, "__and__", "bitwise_and"},
+        {tensor_or, "__or__", "bitwise_or"},
+        {tensor_xor, "__xor__", "bitwise_xor"},
+        {tensor_lshift, "__lshift__", "__rlshift__"},
+        {tensor_rshift, "__rshift__", "__rrshift__"},
+    };
+    size_t i = 0;
+    while (i + 1 < sizeof names / sizeof names[0] && names[i].called != called) {
+        i++;
+    }
+    bool turned = !tensor_check(a);
+    return override_operator(turned ? names[i].turned : names[i].name, turned ? b : a,
+                             turned ? a : b, answer);
+}
+
 /* Both operands as values; false: the answer is in *answer (NotImplemented, or NULL). */
 static bool operands_of(tensor_binary *again, PyObject *a, PyObject *b, mt_value *values,
                         PyObject **answer)
 {
+    if (override_asked() && is_overridden(again, a, b, answer)) {
+        return false;
+    }
     int is_a = operand_of(a, &values[0]);
     int is_b = is_a <= 0 ? is_a : operand_of(b, &values[1]);
     if (is_b > 0) {
         return true;
     }
-    *answer = is_b == 0 ? with_array(again, a, b) : NULL;
+    *answer = NULL;
+    if (is_b == 0 && !is_overridden(again, a, b, answer)) {
+        *answer = with_array(again, a, b);
+    }
     return false;
 }
 
@@ -238,7 +279,12 @@ PyObject *tensor_power(PyObject *a, PyObject *b, PyObject *modulus)
 
 PyObject *tensor_matmul(PyObject *a, PyObject *b)
 {
-    if (!tensor_check(a) || !tensor_check(b)) {
+    bool both = tensor_check(a) && tensor_check(b);
+    PyObject *answer = NULL;
+    if ((override_asked() || !both) && is_overridden(tensor_matmul, a, b, &answer)) {
+        return answer;
+    }
+    if (!both) {
         Py_RETURN_NOTIMPLEMENTED;
     }
     mt_value values[2] = {value_tensor(tensor_of(a)), value_tensor(tensor_of(b))};
@@ -277,8 +323,15 @@ static PyObject *shift(operator_op which, operator_op of_number, tensor_binary *
 static PyObject *write_self(operator_op which, PyObject *self, PyObject *other)
 {
     mt_value values[2] = {value_tensor(tensor_of(self))};
+    PyObject *answer = NULL;
+    if (override_asked() && override_operator(operator_names[which], self, other, &answer)) {
+        return answer;
+    }
     int ready = operand_of(other, &values[1]);
     if (ready == 0) {
+        if (override_operator(operator_names[which], self, other, &answer)) {
+            return answer;
+        }
         Py_RETURN_NOTIMPLEMENTED;
     }
     return ready < 0 ? NULL : operator_call(which, values, 2);
@@ -300,25 +353,33 @@ PyObject *tensor_inplace_power(PyObject *a, PyObject *b, PyObject *modulus)
     return write_self(OPERATOR_POW_, a, b);
 }
 
-static PyObject *one_operand(operator_op which, PyObject *self)
+static PyObject *one_operand(operator_op which, const char *name, PyObject *self)
 {
+    PyObject *answer = NULL;
+    if (override_asked() && override_method(name, &self, 1, &answer)) {
+        return answer;
+    }
     mt_value value = value_tensor(tensor_of(self));
     return operator_call(which, &value, 1);
 }
 
 PyObject *tensor_negative(PyObject *self)
 {
-    return one_operand(OPERATOR_NEG, self);
+    return one_operand(OPERATOR_NEG, "neg", self);
 }
 
 PyObject *tensor_positive(PyObject *self)
 {
+    PyObject *answer = NULL;
+    if (override_asked() && override_method("positive", &self, 1, &answer)) {
+        return answer;
+    }
     return Py_NewRef(self);
 }
 
 PyObject *tensor_absolute(PyObject *self)
 {
-    return one_operand(OPERATOR_ABS, self);
+    return one_operand(OPERATOR_ABS, "abs", self);
 }
 
 PyObject *tensor_invert(PyObject *self)
@@ -328,7 +389,7 @@ PyObject *tensor_invert(PyObject *self)
                                          "Boolean-type tensors");
         return NULL;
     }
-    return one_operand(OPERATOR_BITWISE_NOT, self);
+    return one_operand(OPERATOR_BITWISE_NOT, "__invert__", self);
 }
 
 PyObject *tensor_compare(PyObject *self, PyObject *other, int operation)
@@ -337,10 +398,19 @@ PyObject *tensor_compare(PyObject *self, PyObject *other, int operation)
         [Py_LT] = OPERATOR_LT, [Py_LE] = OPERATOR_LE, [Py_EQ] = OPERATOR_EQ,
         [Py_NE] = OPERATOR_NE, [Py_GT] = OPERATOR_GT, [Py_GE] = OPERATOR_GE,
     };
+    PyObject *answer = NULL;
+    bool is_method = operation == Py_EQ && !Py_IS_TYPE(self, tensors.tensor_type);
+    const char *name = is_method ? "__eq__" : operator_names[ops[operation]]; /* as torch has it */
+    if (override_asked() && override_operator(name, self, other, &answer)) {
+        return answer;
+    }
     mt_value values[2] = {value_tensor(tensor_of(self))};
     int is_operand = operand_of(other, &values[1]);
     if (is_operand > 0) {
         return operator_call(ops[operation], values, 2);
+    }
+    if (is_operand == 0 && override_operator(name, self, other, &answer)) {
+        return answer;
     }
     PyObject *array = is_operand == 0 ? tensor_from_array(other) : NULL;
     if (array != NULL) {

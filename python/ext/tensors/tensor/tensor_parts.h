@@ -11,6 +11,7 @@
 PyObject *tensor_get_dict(PyObject *object, void *context);
 int tensor_set_dict(PyObject *object, PyObject *value, void *context);
 PyObject *tensor_make_subclass(PyObject *Py_UNUSED(ignored), PyObject *args, PyObject *kwargs);
+PyObject *tensor_as_subclass(PyObject *self, PyObject *type);
 
 /* tensor_properties.c, tensor_methods.c */
 extern PyGetSetDef tensor_properties[];

@@ -4,6 +4,7 @@
  */
 #include "tensors/data/data_parts.h"
 #include "tensors/data/element_codec.h"
+#include "tensors/ops/override.h"
 #include "tensors/tensor/index_parts.h"
 
 /* ---- the value ------------------------------------------------------------------------------- */
@@ -184,6 +185,11 @@ int tensor_setitem(PyObject *self, PyObject *key, PyObject *value)
     if (value == NULL) {
         PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items");
         return -1;
+    }
+    PyObject *args[] = {self, key, value}, *answer = NULL;
+    if (override_asked() && override_method("__setitem__", args, 3, &answer)) {
+        Py_XDECREF(answer);
+        return answer == NULL ? -1 : 0;
     }
     mt_tensor *source = assigned_tensor(value, tensor_of(self));
     if (source == NULL) {

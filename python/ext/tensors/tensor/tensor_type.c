@@ -11,6 +11,7 @@
  *        count of 0 there and gets a new object.
  */
 #include "tensors/interop/buffer_parts.h"
+#include "tensors/ops/override.h"
 #include "tensors/tensor/index_parts.h"
 #include "tensors/tensor/tensor_parts.h"
 
@@ -72,6 +73,10 @@ PyObject *tensor_wrap_as(PyTypeObject *type, mt_tensor *tensor)
 {
     if (type == tensors.tensor_type) {
         return tensor_wrap(tensor);
+    }
+    if (override_note_type(type) != 0) {
+        mt_tensor_release(tensor);
+        return NULL;
     }
     return adopt((tensor_object *)type->tp_alloc(type, 0), tensor);
 }
@@ -146,8 +151,12 @@ static void track_with_dict(PyObject *object)
 
 static int tensor_setattro(PyObject *object, PyObject *name, PyObject *value)
 {
+    PyTypeObject *type = Py_TYPE(object);
     int status = PyObject_GenericSetAttr(object, name, value);
     track_with_dict(object);
+    if (Py_TYPE(object) != type && status == 0) { /* x.__class__ = ... */
+        status = override_note_type(Py_TYPE(object));
+    }
     return status;
 }
 
@@ -304,6 +313,20 @@ PyObject *tensor_make_subclass(PyObject *Py_UNUSED(ignored), PyObject *args, PyO
         return NULL;
     }
     return tensor_wrap_as((PyTypeObject *)type, tensor);
+}
+
+/* x.as_subclass(cls): the same elements as an object of cls, with their history. */
+PyObject *tensor_as_subclass(PyObject *self, PyObject *type)
+{
+    if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, tensors.tensor_type)) {
+        return PyErr_Format(PyExc_TypeError, "as_subclass(): %R is not a subclass of Tensor", type);
+    }
+    mt_op alias = 0;
+    mt_value value = value_tensor(tensor_of(self)), made;
+    if (tensors_find_op("alias", &alias) != 0 || tensors_call(alias, &value, 1, &made, 1) != 0) {
+        return NULL;
+    }
+    return tensor_wrap_as((PyTypeObject *)type, made.of.tensor);
 }
 
 static PyMemberDef members[] = {
