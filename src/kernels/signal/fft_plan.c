@@ -72,12 +72,17 @@ static size_t complex_bytes(const mt__fft_plan *plan)
 /* The radices of n; false if it has a larger prime factor. */
 static bool find_radices(mt__fft_stages *stages, int64_t n)
 {
-    static const uint8_t radices[] = {4, 2, 3, 5, 7, 11, MT_FFT_LARGEST_RADIX};
+    static const uint8_t odd[] = {3, 5, 7, 11, MT_FFT_LARGEST_RADIX};
     stages->n = n;
     stages->count = 0;
-    for (size_t i = 0; i < sizeof(radices); i++) {
-        for (; n % radices[i] == 0; n /= radices[i]) {
-            stages->radix[stages->count++] = radices[i];
+    while (n % 2 == 0) { /* as few stages as possible: 8, and 4 where 8 would leave a 2 */
+        uint8_t radix = n % 8 == 0 && n % 32 != 16 ? 8 : n % 4 == 0 ? 4 : 2;
+        stages->radix[stages->count++] = radix;
+        n /= radix;
+    }
+    for (size_t i = 0; i < sizeof(odd); i++) {
+        for (; n % odd[i] == 0; n /= odd[i]) {
+            stages->radix[stages->count++] = odd[i];
         }
     }
     return n == 1;

@@ -559,7 +559,7 @@ static bool suits_lanes(const fft_job *job, const mt__fft_plan *plan)
     if (block_rows(plan) > MT_FFT_LANE_ROWS || (job->lines < job->lanes / 2 && plan->rows > 0)) {
         return false;
     }
-    return plan->rows == 0 || job->in->strides[job->dim] != 1;
+    return plan->rows == 0 || job->in->strides[job->dim] != 1 || (!plan->is_double && plan->n <= 512);
 }
 
 static int run_job(fft_job *job)
