@@ -201,6 +201,7 @@ set(MT_KERNEL_SOURCES
     src/kernels/matrix/matrix_exp.c
     src/kernels/matrix/onednn.c
     src/kernels/matrix/product.c
+    src/kernels/matrix/product_bf16.c
     src/kernels/reduce/fold_plan.c
     src/kernels/reduce/fold_run.c
     src/kernels/reduce/lanes.c

@@ -52,6 +52,7 @@ void mt__onednn_allow(bool allowed);
         X(dnnl_primitive_destroy)                           \
         X(dnnl_primitive_execute)                           \
         X(dnnl_reorder_primitive_desc_create)               \
+        X(dnnl_matmul_desc_init)                            \
         X(dnnl_dilated_convolution_forward_desc_init)       \
         X(dnnl_dilated_convolution_backward_data_desc_init) \
         X(dnnl_dilated_convolution_backward_weights_desc_init)
