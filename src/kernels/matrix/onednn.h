@@ -24,6 +24,9 @@
 /* Whether the library is installed; opens it. */
 bool mt__onednn_here(void);
 
+/* The same, on a processor that multiplies bfloat16 (AVX-512 BF16). */
+bool mt__onednn_bf16(void);
+
 /* For tests and measurements: false acts as if the library were missing. */
 void mt__onednn_allow(bool allowed);
 

@@ -7,11 +7,10 @@
 #include "kernels/matrix/onednn.h"
 #include "kernels/matrix/product.h"
 
-#if MT_HAVE_ONEDNN && DNNL_VERSION_MAJOR == 2 && defined(__x86_64__)
+#if MT_HAVE_ONEDNN && DNNL_VERSION_MAJOR == 2
 
 #    include "base/alloc.h"
 #    include "base/shared_object.h"
-#    include "kernels/isa/isa.h"
 #    include "kernels/walk/scratch.h"
 
 #    include <pthread.h>
@@ -160,8 +159,7 @@ static bool execute(const plan *p, void *const data[3])
 bool mt__bf16_suits(const mt__product *p)
 {
     return p->alpha == 1 && p->beta == 0 && p->m >= LEAST_SIDE && p->n >= LEAST_SIDE &&
-           p->k >= LEAST_SIDE && p->m * p->n >= LEAST_WORK / p->k && mt__isa_level() == MT_ISA_V4 &&
-           __builtin_cpu_supports("avx512bf16") && mt__onednn_here();
+           p->k >= LEAST_SIDE && p->m * p->n >= LEAST_WORK / p->k && mt__onednn_bf16();
 }
 
 bool mt__bf16_multiply(const mt__product *p)
