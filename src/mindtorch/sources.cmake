@@ -217,6 +217,7 @@ set(MT_KERNEL_SOURCES
 
 # Kernels compiled for each level of instruction set (src/kernels/isa/isa.h).
 set(MT_ISA_SOURCES
+    src/kernels/isa/grid_loops.c
     src/kernels/isa/optimizer_loops.c
     src/kernels/isa/pointwise/loops_binary_int.c
     src/kernels/isa/pointwise/loops_binary_real.c
