@@ -201,6 +201,7 @@ set(MT_KERNEL_SOURCES
     src/kernels/matrix/matrix_exp.c
     src/kernels/matrix/onednn.c
     src/kernels/matrix/product.c
+    src/kernels/matrix/product_bf16.c
     src/kernels/reduce/fold_plan.c
     src/kernels/reduce/fold_run.c
     src/kernels/reduce/lanes.c
@@ -216,6 +217,7 @@ set(MT_KERNEL_SOURCES
 
 # Kernels compiled for each level of instruction set (src/kernels/isa/isa.h).
 set(MT_ISA_SOURCES
+    src/kernels/isa/grid_loops.c
     src/kernels/isa/optimizer_loops.c
     src/kernels/isa/pointwise/loops_binary_int.c
     src/kernels/isa/pointwise/loops_binary_real.c

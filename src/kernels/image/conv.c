@@ -5,6 +5,7 @@
  *
  *     1 x 1 without stride and padding    products on the images as they are
  *     other float32                       oneDNN if it is installed
+ *     bfloat16, forward                   oneDNN, where the processor multiplies bfloat16
  *     the rest                            columns and products
  *
  * Forward and BACKWARD_INPUT are cut by images; BACKWARD_WEIGHT, which sums over images, by output
@@ -43,12 +44,14 @@ static bool suits_onednn(const mt__conv *conv)
     const mt__conv_shape *s = &conv->shape;
     bool few = conv->kind == MT_CONV_BACKWARD_INPUT && s->c / s->groups <= FEW_CHANNELS &&
                s->o / s->groups > FEW_CHANNELS;
-    return !few && !mt__conv_is_product(s);
+    return !few && (!mt__conv_is_product(s) || conv->dtype == MT_DTYPE_BF16);
 }
 
 static bool uses_onednn(const mt__conv *conv)
 {
-    return conv->dtype == MT_DTYPE_F32 && suits_onednn(conv) && mt__onednn_here();
+    bool here = conv->dtype == MT_DTYPE_BF16 ? mt__onednn_bf16()
+                                             : conv->dtype == MT_DTYPE_F32 && mt__onednn_here();
+    return here && suits_onednn(conv);
 }
 
 static int run_piece(const mt__conv *conv)
@@ -56,7 +59,7 @@ static int run_piece(const mt__conv *conv)
     if (uses_onednn(conv) && mt__conv_onednn(conv)) {
         return 0;
     }
-    return mt__conv_columns(conv);
+    return conv->dtype == MT_DTYPE_BF16 ? MT_ENOTSUP : mt__conv_columns(conv);
 }
 
 static void note(job *j, int status)
@@ -162,7 +165,7 @@ static void clear(const mt_array *array)
     }
 }
 
-MT_HOST_KERNEL_WIDENED(CONV, 0x1, 0)
+static int run_forward(const mt_kernel_call *call)
 {
     const mt_array *t = call->tensors;
     if (mt__array_numel(&t[0]) == 0) {
@@ -176,6 +179,20 @@ MT_HOST_KERNEL_WIDENED(CONV, 0x1, 0)
                       .weight = t[2].data,
                       .bias = t[3].data}};
     return run_job(&j);
+}
+
+/* bfloat16 as it is where oneDNN and the processor can, else like all narrow types. */
+MT_HOST_KERNEL(CONV)
+{
+    if (MT_LIKELY(!mt__has_narrow(call))) {
+        return run_forward(call);
+    }
+    bool same = mt__onednn_bf16();
+    for (uint32_t i = 0; i < 4; i++) {
+        same = same && (call->tensors[i].data == NULL || call->tensors[i].dtype == MT_DTYPE_BF16);
+    }
+    int status = same ? run_forward(call) : MT_ENOTSUP;
+    return status == MT_ENOTSUP ? mt__run_widened(call, run_forward, 0x1, 0) : status;
 }
 
 MT_HOST_KERNEL_WIDENED(CONV_BACKWARD_INPUT, 0x1, 0)

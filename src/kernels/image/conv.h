@@ -30,7 +30,7 @@ typedef struct mt__conv_shape {
  * optional, in BACKWARD_WEIGHT each of weight and bias is. */
 typedef struct mt__conv {
     mt__conv_kind kind;
-    mt_dtype dtype; /* float32, float64; forward also integers */
+    mt_dtype dtype; /* float32, float64; forward also integers, and bfloat16 for oneDNN alone */
     mt__conv_shape shape;
     void *out, *in, *weight, *bias;
 } mt__conv;

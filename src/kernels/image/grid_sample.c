@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "kernels/entry/call_args.h"
 #include "kernels/entry/host_kernels.h"
+#include "kernels/isa/grid_loops.h"
 #include "kernels/walk/parallel.h"
 
 #include <math.h>
@@ -90,14 +91,55 @@ static int make_job(const mt_kernel_call *call, const mt_array *in, const mt_arr
     return MT_OK;
 }
 
+/* The nearest element or neighbours, by the loops of the instruction set. */
+static bool has_loop(const grid_job *j)
+{
+    return j->mode != BICUBIC && j->padding != REFLECTION && j->plane > 0 && j->plane < INT32_MAX;
+}
+
+static void sample_groups(const grid_job *j, int64_t begin, int64_t end, bool is_double)
+{
+    mt__grid_fn *loop = MT_ISA_PICK(mt__grid_loops)[is_double];
+    int64_t element = is_double ? (int64_t)sizeof(double) : (int64_t)sizeof(float);
+    mt__grid_image image = {.sides = {j->sides[0], j->sides[1], j->sides[2]},
+                            .channels = j->channels,
+                            .out_step = j->places,
+                            .dims = j->dims,
+                            .nearest = j->mode == NEAREST,
+                            .border = j->padding == BORDER,
+                            .corners = j->corners};
+    for (int64_t p = begin, n; p < end; p += n) {
+        int64_t number = p / j->places;
+        int64_t left = (number + 1) * j->places < end ? (number + 1) * j->places - p : end - p;
+        n = left < MT_GRID_GROUP ? left : MT_GRID_GROUP;
+        image.in = (const char *)j->in + number * j->channels * j->plane * element;
+        image.grid = (const char *)j->grid + p * j->dims * element;
+        image.out = (char *)j->out + (number * j->channels * j->places + p % j->places) * element;
+        loop(&image, n);
+    }
+}
+
+static void sample_f32(void *context, int64_t begin, int64_t end)
+{
+    sample_groups(context, begin, end, false);
+}
+
+static void sample_f64(void *context, int64_t begin, int64_t end)
+{
+    sample_groups(context, begin, end, true);
+}
+
 MT_HOST_KERNEL_WIDENED(GRID_SAMPLE, 0x1, 0)
 {
     const mt_array *in = &call->tensors[1];
     grid_job j;
     MT_TRY(make_job(call, in, &call->tensors[2], &j));
     j.out = call->tensors[0].data;
+    bool is_double = in->dtype == MT_DTYPE_F64;
     mt__parallel_for(in->sizes[0] * j.places, 1 + (1 << 12) / (j.channels + 1),
-                     in->dtype == MT_DTYPE_F64 ? forward_f64 : forward_f32, &j);
+                     has_loop(&j) ? (is_double ? sample_f64 : sample_f32)
+                                  : (is_double ? forward_f64 : forward_f32),
+                     &j);
     return MT_OK;
 }
 

@@ -22,7 +22,7 @@
 #include "kernels/index/index_walk.h"
 
 enum {
-    MT_INDEX_CHUNK = 512 /* indices looked up at a time: 8 KiB of offsets on the stack */
+    MT_INDEX_CHUNK = 1024 /* indices looked up at a time: 16 KiB of offsets on the stack */
 };
 
 typedef struct mt__index_rows {

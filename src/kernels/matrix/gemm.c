@@ -146,7 +146,7 @@ static int64_t integer_of(const mt_scalar *s)
     return fits ? (int64_t)s->of.real : 0;
 }
 
-MT_HOST_KERNEL_WIDENED(GEMM, 0x1, 0x1)
+static int run_gemm(const mt_kernel_call *call)
 {
     const mt_array *c = &call->tensors[0];
     const mt_array *a = &call->tensors[1];
@@ -178,9 +178,24 @@ MT_HOST_KERNEL_WIDENED(GEMM, 0x1, 0x1)
         .b_step = b->strides[0] * element,
         .c_step = c->strides[0] * element,
     };
+    if (j.dtype == MT_DTYPE_BF16 && !mt__bf16_suits(&j.product)) {
+        return MT_ENOTSUP;
+    }
     if (batch > 1 && is_one_product(c, a, b)) {
         j.product.m *= batch;
         batch = 1;
     }
     return batch == 1 ? run_one(&j) : run_batch(&j, batch);
+}
+
+/* bfloat16 as it is where the processor multiplies it, else like all narrow types. */
+MT_HOST_KERNEL(GEMM)
+{
+    if (MT_LIKELY(!mt__has_narrow(call))) {
+        return run_gemm(call);
+    }
+    const mt_array *t = call->tensors;
+    bool same = t[0].dtype == MT_DTYPE_BF16 && t[1].dtype == t[0].dtype && t[2].dtype == t[0].dtype;
+    int status = same ? run_gemm(call) : MT_ENOTSUP;
+    return status == MT_ENOTSUP ? mt__run_widened(call, run_gemm, 0x1, 0x1) : status;
 }

@@ -5,6 +5,7 @@
 #include "kernels/matrix/onednn.h"
 
 #include "base/shared_object.h"
+#include "kernels/isa/isa.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -14,6 +15,16 @@ static _Atomic(bool) refused;
 void mt__onednn_allow(bool allowed)
 {
     atomic_store_explicit(&refused, !allowed, memory_order_relaxed);
+}
+
+bool mt__onednn_bf16(void)
+{
+#if defined(__x86_64__)
+    return mt__isa_level() == MT_ISA_V4 && __builtin_cpu_supports("avx512bf16") &&
+           mt__onednn_here();
+#else
+    return false;
+#endif
 }
 
 #if MT_HAVE_ONEDNN && DNNL_VERSION_MAJOR == 2

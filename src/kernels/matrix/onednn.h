@@ -24,6 +24,9 @@
 /* Whether the library is installed; opens it. */
 bool mt__onednn_here(void);
 
+/* The same, on a processor that multiplies bfloat16 (AVX-512 BF16). */
+bool mt__onednn_bf16(void);
+
 /* For tests and measurements: false acts as if the library were missing. */
 void mt__onednn_allow(bool allowed);
 
@@ -52,6 +55,7 @@ void mt__onednn_allow(bool allowed);
         X(dnnl_primitive_destroy)                           \
         X(dnnl_primitive_execute)                           \
         X(dnnl_reorder_primitive_desc_create)               \
+        X(dnnl_matmul_desc_init)                            \
         X(dnnl_dilated_convolution_forward_desc_init)       \
         X(dnnl_dilated_convolution_backward_data_desc_init) \
         X(dnnl_dilated_convolution_backward_weights_desc_init)

@@ -381,6 +381,9 @@ int mt__multiply(mt_dtype dtype, const mt__product *product)
         }
         return 0;
     }
+    if (dtype == MT_DTYPE_BF16) {
+        return mt__bf16_multiply(product) ? 0 : MT_ENOTSUP; /* the caller has another way */
+    }
     mt__product p = *product;
     blas_matrix c = {.data = p.c};
     if (!has_unit_stride((int64_t[]){p.m, p.n}, (int64_t[]){p.c_row, p.c_col}, &c)) {

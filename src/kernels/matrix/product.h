@@ -34,8 +34,14 @@ typedef struct mt__product {
     int64_t int_alpha, int_beta; /* integers use these */
 } mt__product;
 
-/* float32, float64, int32, int64, uint8. MT_ENOMEM: a copy with unit strides could not be made. */
+/* float32, float64, int32, int64, uint8; bfloat16 where mt__bf16_suits(), MT_ENOTSUP where oneDNN
+ * refuses. MT_ENOMEM: a copy with unit strides could not be made. */
 int mt__multiply(mt_dtype dtype, const mt__product *product);
+
+/* Whether products of bfloat16 as large as this one run as such. mt__bf16_multiply() false: this one
+ * does not; c may have been written. */
+bool mt__bf16_suits(const mt__product *product);
+bool mt__bf16_multiply(const mt__product *product);
 
 /* Whether OpenBLAS is installed. `allowed` false acts as if it were not, for tests. */
 bool mt__openblas_here(void);

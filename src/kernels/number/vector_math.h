@@ -561,10 +561,50 @@ MT_INLINE double mt__erfc_wide(double x)
 
 /* ---- power: in double, so that the float is right to its last place ---- */
 
+/* e^x for a float, right to 2^-32 of it. */
+MT_INLINE double mt__exp_wide(double x)
+{
+    double y = x > 90.0 ? 90.0 : x;
+    y = y < -110.0 ? -110.0 : y;
+    double shifted = y * 1.4426950408889634 + 6755399441055744.0;
+    double r = y - (shifted - 6755399441055744.0) * 0.69314718055994531;
+    double q = 0.00019890980869750327;
+    q = q * r + 0.0013933641031986701;
+    q = q * r + 0.008333310934448869;
+    q = q * r + 0.04166646500604005;
+    q = q * r + 0.16666666681614256;
+    q = q * r + 0.5000000013457727;
+    return (r * r * q + r + 1.0) * mt__power2_f64(mt__bits_f64(shifted) - 0x4338000000000000U);
+}
+
+/* The logarithm of a float that is not negative, right to 1e-10 of it. */
+MT_INLINE double mt__log_wide(double x)
+{
+    uint64_t bits = mt__bits_f64(x) + (0x3ff0000000000000U - 0x3fe6a09e667f3bcdU);
+    double e = mt__double_of((bits >> 52) | 0x4330000000000000U) - 4503599627371519.0;
+    double f = mt__double_of((bits & 0xfffffffffffffU) + 0x3fe6a09e667f3bcdU) - 1.0;
+    double v = f * 2.8284271247461903 - 0.17157287525380990;
+    double p = -5.400989680612687e-07;
+    p = p * v + 1.7385188743203206e-06;
+    p = p * v - 4.006162694254578e-06;
+    p = p * v + 1.3109149055298312e-05;
+    p = p * v - 4.5073555184201794e-05;
+    p = p * v + 0.00014999005181107663;
+    p = p * v - 0.000504226164994491;
+    p = p * v + 0.0017245305677134836;
+    p = p * v - 0.006017073707511558;
+    p = p * v + 0.021570737744639492;
+    p = p * v - 0.08041789634641422;
+    p = p * v + 0.318868857012522;
+    double inside = e * 0.69314718055994531 + (f - f * f * (0.5 - f * p));
+    double result = x == 0.0 ? -(double)INFINITY : inside;
+    return x <= DBL_MAX ? result : x; /* NaN too */
+}
+
 MT_INLINE float mt__pow_f32(float x, float y)
 {
     float a = fabsf(x);
-    double power = mt__exp_f64((double)y * mt__log_f64((double)a));
+    double power = mt__exp_wide((double)y * mt__log_wide((double)a));
     float m = (float)power;
     m = a == 1.0F && y == y ? 1.0F : m;
     m = x == 1.0F || y == 0.0F ? 1.0F : m;

@@ -445,6 +445,11 @@ int mt__reduce_run(const mt__reduce_job *job, const mt_array outs[MT_REDUCE_OUTS
     }
     run.convert = mt__is_narrow(in->dtype) ? mt__convert_loop(in->dtype, run.in_dtype) : NULL;
     run.loops = &MT_ISA_PICK(mt__folds)->of[job->fold][run.in_dtype];
+    const mt__fold_loops *own = &MT_ISA_PICK(mt__folds)->of[job->fold][in->dtype];
+    if (run.convert != NULL && own->row != NULL) { /* converts elements itself */
+        run.convert = NULL;
+        run.loops = own;
+    }
     if (run.loops->row == NULL) {
         return mtb_fail(MT_ENOTSUP, "reduce: not implemented for %s",
                         mt_dtype_name((mt_dtype)in->dtype));

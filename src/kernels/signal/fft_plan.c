@@ -72,12 +72,17 @@ static size_t complex_bytes(const mt__fft_plan *plan)
 /* The radices of n; false if it has a larger prime factor. */
 static bool find_radices(mt__fft_stages *stages, int64_t n)
 {
-    static const uint8_t radices[] = {4, 2, 3, 5, 7, 11, MT_FFT_LARGEST_RADIX};
+    static const uint8_t odd[] = {3, 5, 7, 11, MT_FFT_LARGEST_RADIX};
     stages->n = n;
     stages->count = 0;
-    for (size_t i = 0; i < sizeof(radices); i++) {
-        for (; n % radices[i] == 0; n /= radices[i]) {
-            stages->radix[stages->count++] = radices[i];
+    while (n % 2 == 0) { /* as few stages as possible: 8, and 4 where 8 would leave a 2 */
+        uint8_t radix = n % 8 == 0 && n % 32 != 16 ? 8 : n % 4 == 0 ? 4 : 2;
+        stages->radix[stages->count++] = radix;
+        n /= radix;
+    }
+    for (size_t i = 0; i < sizeof(odd); i++) {
+        for (; n % odd[i] == 0; n /= odd[i]) {
+            stages->radix[stages->count++] = odd[i];
         }
     }
     return n == 1;
@@ -117,6 +122,49 @@ static double *make_powers(mt__fft_plan *plan, int64_t count, int64_t step)
     return powers;
 }
 
+static bool make_turns(mt__fft_plan *plan, int64_t lanes)
+{
+    int64_t blocks = (plan->columns + lanes - 1) / lanes;
+    char *turns = take(plan, blocks * plan->rows * 2, MT_FFT_LANE_BYTES);
+    plan->turns = turns;
+    for (int64_t i = 0; turns != NULL && i < blocks * plan->rows; i++) {
+        for (int64_t lane = 0; lane < lanes; lane++) {
+            double root[2];
+            int64_t column = i / plan->rows * lanes + lane;
+            root_of_unity(column * (i % plan->rows) % plan->n, plan->n, root);
+            for (int64_t part = 0; part < 2; part++) {
+                int64_t at = (2 * i + part) * lanes + lane;
+                if (plan->is_double) {
+                    ((double *)plan->turns)[at] = root[part];
+                } else {
+                    ((float *)plan->turns)[at] = (float)root[part];
+                }
+            }
+        }
+    }
+    return turns != NULL;
+}
+
+static bool make_ladder(mt__fft_plan *plan, int64_t lanes)
+{
+    plan->low_count = (int64_t)sqrt((double)plan->n) + 1;
+    plan->low = make_powers(plan, plan->low_count, 1);
+    plan->high = make_powers(plan, plan->n / plan->low_count + 1, plan->low_count);
+    plan->ladder = take(plan, plan->rows * lanes, 2 * sizeof(double));
+    if (plan->low == NULL || plan->high == NULL || plan->ladder == NULL) {
+        return false;
+    }
+    for (int64_t k = 0; k < plan->rows; k++) {
+        for (int64_t lane = 0; lane < lanes; lane++) {
+            double root[2];
+            root_of_unity(k * lane % plan->n, plan->n, root);
+            plan->ladder[2 * k * lanes + lane] = root[0];
+            plan->ladder[(2 * k + 1) * lanes + lane] = root[1];
+        }
+    }
+    return true;
+}
+
 static bool divide(mt__fft_plan *plan)
 {
     int64_t rows = (int64_t)sqrt((double)plan->n);
@@ -128,23 +176,8 @@ static bool divide(mt__fft_plan *plan)
     plan->columns = plan->n / rows;
     plan->column_plan = plan_new(rows, plan->is_double, PLAN_PART);
     plan->row_plan = plan_new(plan->columns, plan->is_double, PLAN_PART);
-    plan->low_count = (int64_t)sqrt((double)plan->n) + 1;
-    plan->low = make_powers(plan, plan->low_count, 1);
-    plan->high = make_powers(plan, plan->n / plan->low_count + 1, plan->low_count);
-    plan->ladder = take(plan, rows * lanes, 2 * sizeof(double));
-    if (plan->column_plan == NULL || plan->row_plan == NULL || plan->low == NULL ||
-        plan->high == NULL || plan->ladder == NULL) {
-        return false;
-    }
-    for (int64_t k = 0; k < rows; k++) {
-        for (int64_t lane = 0; lane < lanes; lane++) {
-            double root[2];
-            root_of_unity(k * lane % plan->n, plan->n, root);
-            plan->ladder[2 * k * lanes + lane] = root[0];
-            plan->ladder[(2 * k + 1) * lanes + lane] = root[1];
-        }
-    }
-    return true;
+    return plan->column_plan != NULL && plan->row_plan != NULL &&
+           (plan->n <= MT_FFT_LONGEST_TABLE ? make_turns(plan, lanes) : make_ladder(plan, lanes));
 }
 
 /* The least 2^a, 3 2^a, 5 2^a or 9 2^a that is not below `least`. */
@@ -234,6 +267,7 @@ static void plan_free(mt__fft_plan *plan)
     plan_free(plan->column_plan);
     plan_free(plan->longer);
     plan_free(plan->half);
+    mtb_free(plan->turns);
     mtb_free(plan->ladder);
     mtb_free(plan->low);
     mtb_free(plan->high);

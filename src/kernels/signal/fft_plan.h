@@ -29,8 +29,9 @@ struct mt__fft_plan {
     /* n = rows columns, for one line at a time; rows 0: n is too short. */
     int64_t rows, columns;
     mt__fft_plan *row_plan, *column_plan; /* of length `columns`, `rows` */
-    double *ladder;                       /* w^(k lane): [rows][re, im][lanes] */
-    double *low, *high;                   /* w^i, w^(i low_count) */
+    void *turns; /* w^(k column): [columns / lanes][rows][re, im][lanes]; NULL where that is long */
+    double *ladder;     /* else w^(k lane): [rows][re, im][lanes] */
+    double *low, *high; /* w^i, w^(i low_count) */
     int64_t low_count;
 
     /* Bluestein: a convolution of `longer->n` elements; NULL where n has small factors only. */
@@ -44,6 +45,7 @@ struct mt__fft_plan {
 };
 
 enum {
+    MT_FFT_LONGEST_TABLE = 1 << 16, /* elements of a line whose factors are all kept */
     MT_FFT_LANE_ROWS = 4096 /* longest transform in lanes: both buffers stay in the second cache */
 };
 

@@ -169,8 +169,11 @@ static void run_columns(void *context, int64_t begin, int64_t end)
     int64_t bytes = element_bytes(plan->is_double);
     int64_t lanes = lanes_of(plan->is_double);
     lane_block block;
-    double *powers = mt__scratch_take((size_t)plan->rows, 2 * sizeof(double));
-    bool ready = block_init(&block, plan->rows) && powers != NULL;
+    double *powers = NULL;
+    if (plan->turns == NULL) {
+        powers = mt__scratch_take((size_t)plan->rows, 2 * sizeof(double));
+    }
+    bool ready = block_init(&block, plan->rows) && (plan->turns != NULL || powers != NULL);
     for (int64_t number = begin; ready && number < end; number++) {
         int64_t column = number * lanes;
         int64_t left = plan->columns - column;
@@ -185,8 +188,13 @@ static void run_columns(void *context, int64_t begin, int64_t end)
         loops->load(job->inverse ? block.im : block.re, job->inverse ? block.re : block.im, &from,
                     plan->rows);
         block_stages(plan->column_plan, &block);
-        powers_of_column(plan, column, powers);
-        loops->turn(block.re, block.im, plan->rows, powers, plan->ladder);
+        if (plan->turns != NULL) {
+            loops->twist(block.re, block.im, plan->rows,
+                         (const char *)plan->turns + number * plan->rows * 2 * MT_FFT_LANE_BYTES);
+        } else {
+            powers_of_column(plan, column, powers);
+            loops->turn(block.re, block.im, plan->rows, powers, plan->ladder);
+        }
         int64_t at = column * plan->rows * bytes;
         transpose(job->re + at, plan->rows * bytes, block.re, MT_FFT_LANE_BYTES, from.count,
                   plan->rows, bytes);
@@ -196,6 +204,15 @@ static void run_columns(void *context, int64_t begin, int64_t end)
     note(&job->status, ready ? 0 : refuse_memory(plan->n));
     mt__scratch_give(block.memory);
     mt__scratch_give(powers);
+}
+
+static inline void copy_lanes(char *to, const char *from, int64_t bytes)
+{
+    if (MT_LIKELY(bytes == MT_FFT_LANE_BYTES)) {
+        memcpy(to, from, MT_FFT_LANE_BYTES); /* of a constant size: a move, not a call */
+    } else {
+        memcpy(to, from, (size_t)bytes);
+    }
 }
 
 static void run_rows(void *context, int64_t begin, int64_t end)
@@ -220,8 +237,8 @@ static void run_rows(void *context, int64_t begin, int64_t end)
         }
         for (int64_t j = 0; j < plan->columns; j++) {
             int64_t at = (j * plan->rows + row) * bytes;
-            memcpy(block.re + j * MT_FFT_LANE_BYTES, job->re + at, (size_t)(to.count * bytes));
-            memcpy(block.im + j * MT_FFT_LANE_BYTES, job->im + at, (size_t)(to.count * bytes));
+            copy_lanes(block.re + j * MT_FFT_LANE_BYTES, job->re + at, to.count * bytes);
+            copy_lanes(block.im + j * MT_FFT_LANE_BYTES, job->im + at, to.count * bytes);
         }
         block_stages(plan->row_plan, &block);
         loops->store(&to, job->inverse ? block.im : block.re, job->inverse ? block.re : block.im,
@@ -282,6 +299,26 @@ static int run_alone(const mt__fft_plan *plan, const mt__fft_line *from, const m
     return 0;
 }
 
+/* n complex numbers of a line from or to arrays of their parts. */
+static void move_parts(const mt__fft_plan *plan, const mt__fft_line *line, int64_t n, char *re,
+                       char *im, bool to_line)
+{
+    int64_t bytes = element_bytes(plan->is_double);
+    if (line->step == 2 * bytes && line->im_step == bytes) {
+        loops_of(plan->is_double)->line(line->base, n, re, im, 1.0, to_line);
+        return;
+    }
+    char *parts[2] = {re, im};
+    for (int part = 0; part < (line->im_step == 0 ? 1 : 2); part++) {
+        char *at = line->base + part * line->im_step;
+        if (to_line) {
+            mt__move_strided(at, line->step, parts[part], bytes, n, bytes);
+        } else {
+            mt__move_strided(parts[part], bytes, at, line->step, n, bytes);
+        }
+    }
+}
+
 /* Bluestein's convolution of a long line. */
 static int run_convolved(const mt__fft_plan *plan, const mt__fft_line *from, const mt__fft_line *to,
                          bool inverse, double scale)
@@ -297,10 +334,7 @@ static int run_convolved(const mt__fft_plan *plan, const mt__fft_line *from, con
     char *first = inverse ? im : re;
     char *second = inverse ? re : im;
     memset(re, 0, (size_t)(2 * m * bytes));
-    mt__move_strided(first, bytes, from->base, from->step, plan->n, bytes);
-    if (from->im_step != 0) {
-        mt__move_strided(second, bytes, from->base + from->im_step, from->step, plan->n, bytes);
-    }
+    move_parts(plan, from, plan->n, first, second, false);
     const mt__fft_line inner = {re, bytes, im - re};
     loops->multiply(re, im, plan->n, bytes, 1, plan->chirp);
     int status = mt__fft_run_line(plan->longer, &inner, &inner, false, 1.0);
@@ -310,10 +344,7 @@ static int run_convolved(const mt__fft_plan *plan, const mt__fft_line *from, con
     }
     if (status == 0) {
         loops->multiply(re, im, plan->n, bytes, 1, plan->chirp);
-        mt__move_strided(to->base, to->step, first, bytes, plan->n, bytes);
-        if (to->im_step != 0) {
-            mt__move_strided(to->base + to->im_step, to->step, second, bytes, plan->n, bytes);
-        }
+        move_parts(plan, to, plan->n, first, second, true);
     }
     mt__scratch_give(re);
     return status;
@@ -336,6 +367,7 @@ typedef struct fft_job {
     bool inverse;
     double scale;
     int64_t n;          /* of the transform */
+    int64_t spectrum;   /* complex elements of a real line's transform: n / 2 + 1, or n of r2c */
     mt__fft_plan *plan; /* `half` where real lines are paired */
     bool paired;
     bool in_lanes;
@@ -360,12 +392,67 @@ static int64_t line_offset(const fft_job *job, const mt_array *array, int64_t nu
     return offset * mt__element_bytes(array->dtype);
 }
 
+/* Whether the lanes are whole lines of complex floats at one distance: then they are turned like a
+ * matrix of elements of 8 bytes, through the buffers that are free. */
+static bool is_matrix(const mt__fft_place *place, int64_t *apart)
+{
+    enum {
+        PAIR = 2 * sizeof(float)
+    };
+    *apart = place->count == MT_FFT_LANES ? place->lanes[1] - place->lanes[0] : 0;
+    bool even = place->count == MT_FFT_LANES && place->step == PAIR &&
+                place->im_step == (int64_t)sizeof(float);
+    for (int64_t l = 2; even && l < MT_FFT_LANES; l++) {
+        even = place->lanes[l] - place->lanes[0] == l * *apart;
+    }
+    return even;
+}
+
+/* The free buffers as [rows][lanes] complex numbers. */
+static mt__fft_place free_place(const lane_block *block, char **lanes)
+{
+    char *free = block->other_re < block->other_im ? block->other_re : block->other_im;
+    for (int64_t l = 0; l < MT_FFT_LANES; l++) {
+        lanes[l] = free + l * 2 * (int64_t)sizeof(float);
+    }
+    return (mt__fft_place){lanes, MT_FFT_LANES, 2 * (int64_t)MT_FFT_LANE_BYTES, sizeof(float)};
+}
+
+static void load_lines(const mt__fft_loops *loops, const lane_block *block,
+                       const mt__fft_place *from, int64_t n)
+{
+    int64_t apart;
+    if (!is_matrix(from, &apart)) {
+        loops->load(block->re, block->im, from, n);
+        return;
+    }
+    char *lanes[MT_FFT_LANES];
+    mt__fft_place turned = free_place(block, lanes);
+    MT_ISA_PICK(mt__transpose)
+    (lanes[0], turned.step, from->lanes[0], apart, n, MT_FFT_LANES, from->step);
+    loops->load(block->re, block->im, &turned, n);
+}
+
+static void store_lines(const mt__fft_loops *loops, const lane_block *block,
+                        const mt__fft_place *to, int64_t n, double scale)
+{
+    int64_t apart;
+    if (!is_matrix(to, &apart)) {
+        loops->store(to, block->re, block->im, n, scale);
+        return;
+    }
+    char *lanes[MT_FFT_LANES];
+    mt__fft_place turned = free_place(block, lanes);
+    loops->store(&turned, block->re, block->im, n, scale);
+    MT_ISA_PICK(mt__transpose)
+    (to->lanes[0], apart, lanes[0], turned.step, MT_FFT_LANES, n, to->step);
+}
+
 /* Lines first .. first + count - 1 side by side. */
 static void run_block(const fft_job *job, lane_block *block, int64_t first, int64_t count)
 {
     const mt__fft_plan *plan = job->paired ? job->plan->half : job->plan;
     const mt__fft_loops *loops = loops_of(plan->is_double);
-    int64_t spectrum = job->n / 2 + 1; /* complex elements of a real line's transform */
     char *in[MT_FFT_LANES];
     char *out[MT_FFT_LANES];
     for (int64_t l = 0; l < count; l++) {
@@ -374,7 +461,7 @@ static void run_block(const fft_job *job, lane_block *block, int64_t first, int6
     }
     mt__fft_place from = {in, count, job->from.step, job->from.im_step};
     mt__fft_place to = {out, count, job->to.step, job->to.im_step};
-    loops->load(block->re, block->im, &from, job->kind == KIND_C2R ? spectrum : plan->n);
+    load_lines(loops, block, &from, job->kind == KIND_C2R ? job->spectrum : plan->n);
     if (job->kind == KIND_C2R && job->paired) {
         loops->pack(block->re, block->im, plan->n, MT_FFT_LANE_BYTES, job->lanes,
                     job->plan->half_factors);
@@ -391,18 +478,20 @@ static void run_block(const fft_job *job, lane_block *block, int64_t first, int6
     if (job->kind == KIND_R2C && job->paired) {
         loops->unpack(block->re, block->im, plan->n, MT_FFT_LANE_BYTES, job->lanes,
                       job->plan->half_factors);
+        if (job->spectrum == job->n) {
+            loops->mirror(block->re, block->im, job->n, MT_FFT_LANE_BYTES, job->lanes);
+        }
     }
-    loops->store(&to, block->re, block->im, job->kind == KIND_R2C ? spectrum : plan->n, job->scale);
+    store_lines(loops, block, &to, job->kind == KIND_R2C ? job->spectrum : plan->n, job->scale);
 }
 
-/* A real line whose transform needs room of its own: c2r, and r2c of odd length. */
+/* A real line, with its transform's parts in room of their own. */
 static int run_real_line(const fft_job *job, const mt__fft_line *from, const mt__fft_line *to)
 {
     const mt__fft_plan *plan = job->paired ? job->plan->half : job->plan;
     const mt__fft_loops *loops = loops_of(plan->is_double);
     int64_t bytes = element_bytes(plan->is_double);
-    int64_t spectrum = job->n / 2 + 1;
-    int64_t rows = plan->n + 1; /* a paired line has one more */
+    int64_t rows = job->spectrum > plan->n ? job->spectrum : plan->n;
     char *re = mt__scratch_take((size_t)rows, 2 * (size_t)bytes);
     if (re == NULL) {
         return refuse_memory(job->n);
@@ -411,8 +500,7 @@ static int run_real_line(const fft_job *job, const mt__fft_line *from, const mt_
     const mt__fft_line inner = {re, bytes, im - re};
     int status;
     if (job->kind == KIND_C2R) {
-        mt__move_strided(re, bytes, from->base, from->step, spectrum, bytes);
-        mt__move_strided(im, bytes, from->base + from->im_step, from->step, spectrum, bytes);
+        move_parts(plan, from, job->spectrum, re, im, false);
         if (job->paired) {
             loops->pack(re, im, plan->n, bytes, 1, job->plan->half_factors);
         } else {
@@ -421,8 +509,13 @@ static int run_real_line(const fft_job *job, const mt__fft_line *from, const mt_
         status = mt__fft_run_line(plan, &inner, to, true, job->scale);
     } else {
         status = mt__fft_run_line(plan, from, &inner, false, job->scale);
-        mt__move_strided(to->base, to->step, re, bytes, spectrum, bytes);
-        mt__move_strided(to->base + to->im_step, to->step, im, bytes, spectrum, bytes);
+        if (job->paired) {
+            loops->unpack(re, im, plan->n, bytes, 1, job->plan->half_factors);
+        }
+        if (job->paired && job->spectrum == job->n) {
+            loops->mirror(re, im, job->n, bytes, 1);
+        }
+        move_parts(plan, to, job->spectrum, re, im, true);
     }
     mt__scratch_give(re);
     return status;
@@ -434,19 +527,8 @@ static int run_line(const fft_job *job, int64_t number)
     mt__fft_line to = job->to;
     from.base += line_offset(job, job->in, number);
     to.base += line_offset(job, job->out, number);
-    if (job->kind == KIND_C2C) {
-        return mt__fft_run_line(job->plan, &from, &to, job->inverse, job->scale);
-    }
-    if (job->kind == KIND_C2R || !job->paired) {
-        return run_real_line(job, &from, &to);
-    }
-    const mt__fft_plan *half = job->plan->half;
-    int status = mt__fft_run_line(half, &from, &to, false, job->scale);
-    if (status == 0) {
-        loops_of(half->is_double)
-            ->unpack(to.base, to.base + to.im_step, half->n, to.step, 1, job->plan->half_factors);
-    }
-    return status;
+    return job->kind == KIND_C2C ? mt__fft_run_line(job->plan, &from, &to, job->inverse, job->scale)
+                                 : run_real_line(job, &from, &to);
 }
 
 /* Pieces of blocks, or of lines. */
@@ -460,7 +542,8 @@ static void run_pieces(void *context, int64_t begin, int64_t end)
         return;
     }
     lane_block block;
-    bool ready = block_init(&block, block_rows(job->paired ? job->plan->half : job->plan) + 1);
+    int64_t rows = block_rows(job->paired ? job->plan->half : job->plan);
+    bool ready = block_init(&block, rows > job->spectrum ? rows : job->spectrum);
     for (int64_t number = begin; ready && number < end; number++) {
         int64_t first = number * job->lanes;
         int64_t left = job->lines - first;
@@ -476,7 +559,7 @@ static bool suits_lanes(const fft_job *job, const mt__fft_plan *plan)
     if (block_rows(plan) > MT_FFT_LANE_ROWS || (job->lines < job->lanes / 2 && plan->rows > 0)) {
         return false;
     }
-    return plan->rows == 0 || job->in->strides[job->dim] != 1;
+    return plan->rows == 0 || job->in->strides[job->dim] != 1 || (!plan->is_double && plan->n <= 512);
 }
 
 static int run_job(fft_job *job)
@@ -524,6 +607,7 @@ MT_HOST_KERNEL(FFT)
         .inverse = call->ints[1] != 0 && kind != KIND_R2C,
         .scale = mt__arg_real(call, 0),
         .n = n,
+        .spectrum = kind == KIND_R2C ? out->sizes[dim] : n / 2 + 1,
         .plan = mt__fft_plan_take(n, is_double, kind != KIND_C2C),
         .paired = kind != KIND_C2C && n % 2 == 0,
         .out = out,

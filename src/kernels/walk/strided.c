@@ -146,65 +146,17 @@ void mt__strided_init(mt__strided *it, const mt_array *arrays, int32_t count, bo
 
 /* ---- packing ---- */
 
-/* Several rows of elements: address, and strides in bytes. */
-typedef struct plane {
-    char *data;
-    int64_t stride, row_stride;
-} plane;
-
-/* n elements of each of `rows` rows. A repeated element, every second one and the reverse order
- * have separate loops, which the compiler vectorises. Strides are copied to locals, because
- * otherwise the compiler assumes that a write may change them. */
-#define MOVE_BY(type, to_step, from_step)                             \
-    for (int64_t i = 0; i < n; i++) {                                 \
-        memcpy(&element, row_from + i * (from_step), sizeof element); \
-        memcpy(row_to + i * (to_step), &element, sizeof element);     \
-    }
-
-#define MOVE(type)                                                   \
-    for (int64_t j = 0; j < rows; j++) {                             \
-        const int64_t size = (int64_t)sizeof(type);                  \
-        const int64_t to_stride = to->stride;                        \
-        const int64_t from_stride = from->stride;                    \
-        char *row_to = to->data + j * to->row_stride;                \
-        const char *row_from = from->data + j * from->row_stride;    \
-        type element;                                                \
-        if (from_stride == 0 && to_stride == size) {                 \
-            memcpy(&element, row_from, sizeof element);              \
-            for (int64_t i = 0; i < n; i++) {                        \
-                memcpy(row_to + i * size, &element, sizeof element); \
-            }                                                        \
-        } else if (from_stride == 2 * size && to_stride == size) {   \
-            MOVE_BY(type, size, 2 * size)                            \
-        } else if (from_stride == -size && to_stride == size) {      \
-            MOVE_BY(type, size, -size)                               \
-        } else {                                                     \
-            MOVE_BY(type, to_stride, from_stride)                    \
-        }                                                            \
-    }
-
-static void move_plane(const plane *to, const plane *from, int64_t n, int64_t rows, int64_t bytes)
+static void move_plane(const mt__plane *to, const mt__plane *from, int64_t n, int64_t rows,
+                       int64_t bytes)
 {
-    if (to->stride == bytes && from->stride == bytes) {
-        for (int64_t j = 0; j < rows; j++) {
-            memcpy(to->data + j * to->row_stride, from->data + j * from->row_stride,
-                   (size_t)(n * bytes));
-        }
-        return;
-    }
-    switch (bytes) {
-    case 1: MOVE(uint8_t); return;
-    case 2: MOVE(uint16_t); return;
-    case 4: MOVE(uint32_t); return;
-    default: MOVE(uint64_t); return;
-    }
+    MT_ISA_PICK(mt__move_plane)(to, from, n, rows, bytes);
 }
 
 void mt__move_strided(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n,
                       int64_t bytes)
 {
-    plane source = {(char *)(uintptr_t)from, from_stride, 0}; /* read only */
-    plane target = {to, to_stride, 0};
+    mt__plane source = {(char *)(uintptr_t)from, from_stride, 0}; /* read only */
+    mt__plane target = {to, to_stride, 0};
     move_plane(&target, &source, n, 1, bytes);
 }
 
@@ -260,9 +212,9 @@ static void move_rows(const mt__strided *it, int32_t k, place at, int64_t n, cha
             int64_t left = it->sizes[1] - at.index[1];
             rows = n / size < left ? n / size : left;
         }
-        plane own = {address(it, k, &at), it->strides[k][0],
+        mt__plane own = {address(it, k, &at), it->strides[k][0],
                      it->n_dims > 1 ? it->strides[k][1] : 0};
-        plane packed = {tile, bytes, row * bytes};
+        mt__plane packed = {tile, bytes, row * bytes};
         if (unpack) {
             move_plane(&own, &packed, row, rows, bytes);
         } else if (own.row_stride == bytes && own.stride != bytes && rows >= TURN_SMALLEST) {

@@ -33,6 +33,51 @@ static long double log_sigmoid_l(long double x)
     return (x < 0 ? x : 0) - log1pl(expl(-fabsl(x)));
 }
 
+static long double lgamma_l(long double x)
+{
+    int sign;
+    return lgammal_r(x, &sign);
+}
+
+/* By the definition's recurrence and series, and by reflection; see gamma.h. */
+static long double digamma_l(long double x)
+{
+    static const long double pi = 3.14159265358979323846264338327950288L;
+    if (x < 0) {
+        long double part = x - rintl(x);
+        return part == 0 ? (long double)NAN : digamma_l(1 - x) - pi / tanl(pi * part);
+    }
+    if (x == 0 || isinf(x)) {
+        return x == 0 ? copysignl(INFINITY, -x) : x;
+    }
+    long double sum = 0;
+    for (; x < 30; x++) {
+        sum -= 1 / x;
+    }
+    long double s = 1 / (x * x);
+    return sum + logl(x) - 1 / (2 * x) -
+           s * (1.0L / 12 -
+                s * (1.0L / 120 - s * (1.0L / 252 - s * (1.0L / 240 - s * (1.0L / 132)))));
+}
+
+/* Bisection of erf or erfc: slow and without a formula of its own. */
+static long double erfinv_l(long double x)
+{
+    long double a = fabsl(x), low = 0, high = 6;
+    if (!(a < 1)) {
+        return a == 1 ? copysignl(INFINITY, x) : (long double)NAN;
+    }
+    if (a < 1e-6L) {
+        return x * 0.886226925452758013649083741670572591L;
+    }
+    for (int i = 0; i < 60; i++) {
+        long double middle = (low + high) / 2;
+        bool above = a < 0.5L ? erfl(middle) > a : erfcl(middle) < 1 - a;
+        *(above ? &high : &low) = middle;
+    }
+    return copysignl(low, x);
+}
+
 static const function floats[] = {
     {"exp", MT_UNARY_EXP, expl, -105, 90, 1e38, 1.1},
     {"expm1", MT_UNARY_EXPM1, expm1l, -20, 90, 1e38, 2},
@@ -50,6 +95,16 @@ static const function floats[] = {
     {"cos", MT_UNARY_COS, cosl, -100, 100, 1e38, 2},
     {"tan", MT_UNARY_TAN, tanl, -100, 100, 1e38, 4},
     {"log_sigmoid", MT_UNARY_LOG_SIGMOID, log_sigmoid_l, -20, 20, 1e38, 3},
+    {"asin", MT_UNARY_ASIN, asinl, -1, 1, 1e38, 1},
+    {"acos", MT_UNARY_ACOS, acosl, -1, 1, 1e38, 1},
+    {"asinh", MT_UNARY_ASINH, asinhl, -10, 10, 1e38, 1},
+    {"acosh", MT_UNARY_ACOSH, acoshl, 1, 10, 1e38, 1},
+    {"atanh", MT_UNARY_ATANH, atanhl, -1, 1, 1e38, 1},
+    {"lgamma", MT_UNARY_LGAMMA, lgamma_l, 0, 30, 1e36, 1},
+    {"lgamma below 0", MT_UNARY_LGAMMA, lgamma_l, -20, 0, 1e36, 2},
+    {"digamma", MT_UNARY_DIGAMMA, digamma_l, 0, 30, 1e38, 1},
+    {"digamma below 0", MT_UNARY_DIGAMMA, digamma_l, -20, 0, 1e6, 2},
+    {"erfinv", MT_UNARY_ERFINV, erfinv_l, -1, 1, 1e38, 1},
 };
 
 static const function doubles[] = {

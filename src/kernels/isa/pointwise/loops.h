@@ -106,6 +106,22 @@ extern mt__transpose_fn mt__transpose_v3;
 extern mt__transpose_fn mt__transpose_v4;
 #endif
 
+/* Several rows of elements: address, and strides in bytes. */
+typedef struct mt__plane {
+    char *data;
+    int64_t stride, row_stride;
+} mt__plane;
+
+/* n elements of `bytes` bytes of each of `rows` rows. */
+typedef void mt__move_plane_fn(const mt__plane *to, const mt__plane *from, int64_t n, int64_t rows,
+                               int64_t bytes);
+
+extern mt__move_plane_fn mt__move_plane_base;
+#if defined(__x86_64__)
+extern mt__move_plane_fn mt__move_plane_v3;
+extern mt__move_plane_fn mt__move_plane_v4;
+#endif
+
 /* Which of the four tables of 1, 2, 4 and 8 bytes. */
 static inline uint32_t mt__width_index(int64_t bytes)
 {

@@ -107,6 +107,9 @@ TO_WIDE(FROM_U16)
 TO_WIDE(FROM_U32)
 TO_REALS(FROM_U64)
 
+/* An imaginary part of 0 is the upper half of 8 bytes. */
+MT_LOOP1(convert_F32_C64, uint64_t, float, integer, (uint64_t)mt__bits_f32(x))
+
 /* ---- float16 where the processor converts it ---- */
 
 #ifdef MT_HALF_WIDTH
@@ -180,5 +183,6 @@ mt__loop_fn *const MT_ISA(mt__convert_loops)[MT_DTYPE_COUNT * MT_DTYPE_COUNT] = 
     TO_ALL(I64,  I64,  I64, I64, I64, I64)
     TO_ALL(U64,  I64,  I64, I64, I64, I64)
     FROM_REAL(F16) FROM_REAL(BF16) FROM_REAL(F32) FROM_REAL(F64)
+    SAME(F32, C64, F32, C64)
 };
 /* clang-format on */

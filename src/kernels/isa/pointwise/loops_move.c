@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loops that move elements without interpreting them: fills and transposes.
+ * Loops that move elements without interpreting them: fills, strides and transposes.
  *
  * A transpose goes in blocks of 16 x 16 (8 x 8 for 8 bytes): a block is gathered into a buffer,
  * turned there by shuffles of 8 x 8 (4 x 4), and written in whole lines of the cache. Both sides
@@ -27,6 +27,57 @@ FILL(uint64_t)
 
 mt__loop_fn *const MT_ISA(mt__fill_loops)[4] = {fill_uint8_t, fill_uint16_t, fill_uint32_t,
                                                 fill_uint64_t};
+
+/* ---- strides ---- */
+
+/* n elements of each of `rows` rows. A repeated element, every second one and the reverse order
+ * have separate loops, which the compiler vectorises. Strides are copied to locals, because
+ * otherwise the compiler assumes that a write may change them. */
+#define MOVE_BY(type, to_step, from_step)                             \
+    for (int64_t i = 0; i < n; i++) {                                 \
+        memcpy(&element, row_from + i * (from_step), sizeof element); \
+        memcpy(row_to + i * (to_step), &element, sizeof element);     \
+    }
+
+#define MOVE(type)                                                   \
+    for (int64_t j = 0; j < rows; j++) {                             \
+        const int64_t size = (int64_t)sizeof(type);                  \
+        const int64_t to_stride = to->stride;                        \
+        const int64_t from_stride = from->stride;                    \
+        char *row_to = to->data + j * to->row_stride;                \
+        const char *row_from = from->data + j * from->row_stride;    \
+        type element;                                                \
+        if (from_stride == 0 && to_stride == size) {                 \
+            memcpy(&element, row_from, sizeof element);              \
+            for (int64_t i = 0; i < n; i++) {                        \
+                memcpy(row_to + i * size, &element, sizeof element); \
+            }                                                        \
+        } else if (from_stride == 2 * size && to_stride == size) {   \
+            MOVE_BY(type, size, 2 * size)                            \
+        } else if (from_stride == -size && to_stride == size) {      \
+            MOVE_BY(type, size, -size)                               \
+        } else {                                                     \
+            MOVE_BY(type, to_stride, from_stride)                    \
+        }                                                            \
+    }
+
+void MT_ISA(mt__move_plane)(const mt__plane *to, const mt__plane *from, int64_t n, int64_t rows,
+                            int64_t bytes)
+{
+    if (to->stride == bytes && from->stride == bytes) {
+        for (int64_t j = 0; j < rows; j++) {
+            memcpy(to->data + j * to->row_stride, from->data + j * from->row_stride,
+                   (size_t)(n * bytes));
+        }
+        return;
+    }
+    switch (bytes) {
+    case 1: MOVE(uint8_t); return;
+    case 2: MOVE(uint16_t); return;
+    case 4: MOVE(uint32_t); return;
+    default: MOVE(uint64_t); return;
+    }
+}
 
 /* ---- transposes ---- */
 

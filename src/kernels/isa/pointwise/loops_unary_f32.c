@@ -8,6 +8,7 @@
 #include "kernels/number/special.h"
 #include "kernels/number/vector_bessel.h"
 #include "kernels/number/vector_math.h"
+#include "kernels/number/vector_special.h"
 
 /* X(code, expression): float to float */
 #define TO_FLOAT(X)                                                                              \
@@ -43,19 +44,19 @@
     X(ERFC, (float)mt__erfc_wide((double)x))                                                     \
     X(SINH, (float)mt__sinh_wide((double)x))                                                     \
     X(COSH, (float)mt__cosh_wide((double)x))                                                     \
-    X(ASIN, asinf(x))                                                                            \
-    X(ACOS, acosf(x))                                                                            \
+    X(ASIN, (float)mt__asin_wide((double)x))                                                     \
+    X(ACOS, (float)mt__acos_wide((double)x))                                                     \
     X(ATAN, (float)mt__atan_wide((double)x))                                                     \
-    X(ASINH, asinhf(x))                                                                          \
-    X(ACOSH, acoshf(x))                                                                          \
-    X(ATANH, atanhf(x))                                                                          \
+    X(ASINH, (float)mt__asinh_wide((double)x))                                                   \
+    X(ACOSH, (float)mt__acosh_wide((double)x))                                                   \
+    X(ATANH, (float)mt__atanh_wide((double)x))                                                   \
     X(EXP2, mt__pow_f32(2.0F, x))                                                                \
     X(FRAC, x - truncf(x))                                                                       \
     X(SINC, sinc_of(x))                                                                          \
-    X(LGAMMA, (float)mt__lgamma((double)x))                                                      \
-    X(DIGAMMA, (float)mt__digamma((double)x))                                                    \
+    X(LGAMMA, (float)mt__lgamma_wide((double)x))                                                 \
+    X(DIGAMMA, (float)mt__digamma_wide((double)x))                                               \
     X(POLYGAMMA, (float)mt__polygamma((double)s0, (double)x))                                    \
-    X(ERFINV, (float)mt__erfinv((double)x))                                                      \
+    X(ERFINV, (float)mt__erfinv_wide((double)x))                                                 \
     X(ERFCX, (float)mt__erfcx((double)x))                                                        \
     X(LOG_NDTR, (float)mt__log_ndtr((double)x))                                                  \
     X(NDTRI, (float)mt__ndtri((double)x))                                                        \

@@ -6,11 +6,14 @@
 #include "kernels/isa/reduce/reduce_loops.h"
 
 #include "base/compiler.h"
+#include "kernels/isa/pointwise/half_vectors.h"
+#include "kernels/number/half.h"
 #include "kernels/number/vector_math.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
+#include <string.h>
 
 /* Four of the widest vectors; fewer where a lane is wider than the element. */
 #define FOLD_LANES ((int64_t)((sizeof(FOLD_IN) == sizeof(FOLD_LANE) ? 256 : 128) / sizeof(FOLD_IN)))
@@ -71,6 +74,18 @@ MT_INLINE float power_f32(float x, double p)
 #define FOLD_OP     sum
 #define FOLD_ONE(x) ITSELF(x)
 #include "kernels/isa/reduce/fold_real.def"
+
+#ifdef MT_HALF_WIDTH
+#    define HALF_LANES ((int64_t)64) /* those of float */
+#    define HALF       f16
+#    include "kernels/isa/reduce/fold_half.def"
+#    define HALF bf16
+#    include "kernels/isa/reduce/fold_half.def"
+#    define FOLD_I_HALVES(op) \
+        [MT_DTYPE_F16] = FOLD_I_ROW(op, f16), [MT_DTYPE_BF16] = FOLD_I_ROW(op, bf16),
+#else
+#    define FOLD_I_HALVES(op)
+#endif
 
 #define FOLD_OP     sum_abs
 #define FOLD_ONE(x) ABSOLUTE(x)
@@ -266,7 +281,7 @@ MT_INLINE float power_f32(float x, double p)
 const mt__fold_table MT_ISA(mt__folds)[1] = {{
     .of =
         {
-            [MT_FOLD_SUM] = {FOLD_I_EACH(sum)},
+            [MT_FOLD_SUM] = {FOLD_I_HALVES(sum) FOLD_I_EACH(sum)},
             [MT_FOLD_PROD] = {FOLD_I_EACH(prod)},
             [MT_FOLD_MAX] = {FOLD_I_EACH(max)},
             [MT_FOLD_MIN] = {FOLD_I_EACH(min)},

@@ -11,7 +11,9 @@
  *        a tree over many lanes; blocks are added in double. So the error of a sum grows with the
  *        logarithm of a block, not with the number of elements.
  *   RL2  The order depends on the sizes alone: the same input gives the same bits, with any number
- *        of threads. Instruction sets differ only in fused multiplication.
+ *        of threads. Instruction sets differ only in fused multiplication, and where there are
+ *        loops for float16 and bfloat16: without them a block of columns is cut to what fits the
+ *        first cache when it is converted.
  */
 #ifndef KERNELS_ISA_REDUCE_REDUCE_LOOPS_H
 #define KERNELS_ISA_REDUCE_REDUCE_LOOPS_H
@@ -66,7 +68,7 @@ typedef struct mt__fold_loops {
                     mt__partial *partials, int64_t before);
 } mt__fold_loops;
 
-/* Both NULL where a kind has nothing for a type. */
+/* Both NULL where a kind has nothing for a type; float16 and bfloat16 are then converted. */
 typedef struct mt__fold_table {
     mt__fold_loops of[MT_FOLD_KINDS][MT_DTYPE_COUNT];
 } mt__fold_table;

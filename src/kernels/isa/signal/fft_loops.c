@@ -8,6 +8,7 @@
 #include "kernels/isa/isa.h"
 
 #include <math.h>
+#include <string.h>
 
 #if defined(__AVX512F__)
 #    define VECTOR_BYTES 64
@@ -54,22 +55,30 @@ static const unit_roots roots13 = {
      -0.99270887409805397272, -0.82298386589365635224, -0.46472317204376856203}};
 
 #define T       float
+#define T_BYTES 4
+#define MASK    int32_t
 #define NAME(x) x##_f32
 #include "kernels/isa/signal/fft_body.def"
 #undef T
+#undef T_BYTES
+#undef MASK
 #undef NAME
 
 #define T       double
+#define T_BYTES 8
+#define MASK    int64_t
 #define NAME(x) x##_f64
 #include "kernels/isa/signal/fft_body.def"
 #undef T
+#undef T_BYTES
+#undef MASK
 #undef NAME
 
-#define LOOPS(type)                                                                \
-    {                                                                              \
-        .load = load_##type, .store = store_##type, .transform = transform_##type, \
-        .turn = turn_##type, .multiply = multiply_##type, .unpack = unpack_##type, \
-        .pack = pack_##type, .mirror = mirror_##type,                              \
+#define LOOPS(type)                                                                               \
+    {                                                                                             \
+        .load = load_##type, .store = store_##type, .transform = transform_##type,                \
+        .turn = turn_##type, .multiply = multiply_##type, .unpack = unpack_##type,                \
+        .pack = pack_##type, .mirror = mirror_##type, .line = line_##type, .twist = twist_##type, \
     }
 
 const mt__fft_loops MT_ISA(mt__fft_loops)[2] = {LOOPS(f32), LOOPS(f64)};

@@ -46,7 +46,9 @@ typedef struct mt__fft_loops {
     /* The forward transform. The result is in re and im, or in the other two: true. */
     bool (*transform)(const mt__fft_stages *stages, void *re, void *im, void *other_re,
                       void *other_im);
-    /* Row k times start[k] ladder[k][lane], which are complex numbers in double. */
+    /* Row k times table[k], which has the lanes' real parts and then their imaginary parts. */
+    void (*twist)(void *re, void *im, int64_t rows, const void *table);
+    /* For factors that no table has: row k times start[k] ladder[k][lane], complex in double. */
     void (*turn)(void *re, void *im, int64_t rows, const double *start, const double *ladder);
     /* Row k of `width` numbers times table[k], complex. Rows are `step` bytes apart. */
     void (*multiply)(void *re, void *im, int64_t rows, int64_t step, int64_t width,
@@ -57,6 +59,9 @@ typedef struct mt__fft_loops {
                    const void *table);
     /* The reverse: from rows 0 .. half to the pairs' rows 0 .. half - 1. */
     void (*pack)(void *re, void *im, int64_t half, int64_t step, int64_t width, const void *table);
+    /* Parts apart, re[0 .. n - 1] and im, to a line of n complex numbers, times `scale`; or from
+     * it. */
+    void (*line)(char *at, int64_t n, void *re, void *im, double scale, bool to_line);
     /* Rows half + 1 .. n - 1 become the conjugates of rows n - half - 1 .. 1, row 0 real. */
     void (*mirror)(void *re, void *im, int64_t n, int64_t step, int64_t width);
 } mt__fft_loops;

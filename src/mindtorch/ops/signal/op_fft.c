@@ -128,13 +128,10 @@ int mt__run__fft_r2c(mt__call *call)
     mt_dtype dtype = mt__complex_type((mt_dtype)self->dtype);
     mt__shape shape = mt__tensor_shape(self);
     double scale = scale_of(mt__arg_int(call, 2), elements_of(self->sizes, &dims));
-    if (!mt__arg_bool(call, 3)) {
-        MT_TRY(mt__result_new(call, 0, dtype, &shape, &out));
-        MT_TRY(mt__copy_elements(out, self));
-        return run_complex(call, out, out, dims.at, dims.count, false, scale);
-    }
     int64_t last = dims.at[dims.count - 1];
-    shape.sizes[last] = shape.sizes[last] / 2 + 1;
+    if (mt__arg_bool(call, 3)) {
+        shape.sizes[last] = shape.sizes[last] / 2 + 1;
+    }
     MT_TRY(mt__result_new(call, 0, dtype, &shape, &out));
     MT_TRY(run_kernel(call, 1, out, self, last, false, scale));
     return run_complex(call, out, out, dims.at, dims.count - 1, false, 1);
