@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import shutil
 import signal
 import subprocess
@@ -169,7 +170,10 @@ class Run(unittest.TestCase):
         self.mtprof("export", "t.mtt", "-o", "t.json")
         self.mtprof("export", "t.json", "-o", "again.json")
         self.mtprof("export", "t.mtt", "-o", "t.pftrace")
-        self.assertEqual((self.folder / "t.pftrace").read_bytes().count(b"graph_dependency"), 2 * 5 * 4)
+        flows = (self.folder / "t.pftrace").read_bytes()  # fields 47 and 48 of a TrackEvent
+        begun = {flows[at.end():at.end() + 8] for at in re.finditer(b"\xf9\x02", flows)}
+        ended = [flows[at.end():at.end() + 8] for at in re.finditer(b"\x81\x03", flows)]
+        self.assertEqual(sum(flow in begun for flow in ended), 5 * 4)
         for trace in ("t.json", "again.json"):
             self.mtprof("check", trace)
             events = json.loads((self.folder / trace).read_text())["traceEvents"]

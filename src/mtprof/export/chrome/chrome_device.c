@@ -119,7 +119,7 @@ static void write_dependencies(mtprof__chrome *chrome, const mtprof__event *even
     mtprof__replay_walk walk;
     const mtprof__replayed *from = NULL;
     uint64_t node = 0;
-    if (!mtprof__replay_begin(&chrome->replays, event, NULL, &walk)) {
+    if (!mtprof__replay_begin(&chrome->replays, event, &walk)) {
         return;
     }
     while ((from = mtprof__replay_next(&chrome->replays, &walk, &node)) != NULL) {

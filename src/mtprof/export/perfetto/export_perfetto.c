@@ -21,6 +21,7 @@ enum {
     FRONT_BYTES = 7,
     STEPS = 256, /* plain steps at a time */
     LABEL_BYTES = 96,
+    MOST_DEPENDENTS = 8, /* arrows from the work of a graph's node; more are left out */
     SLOW_FLAGS =
         MTPROF_EVENT_FLAG_ASYNC | MTPROF_EVENT_FLAG_LAUNCHES | MTPROF_EVENT_FLAG_FOREIGN_PARENT
 };
@@ -148,6 +149,32 @@ static void add_launch(mtprof__perfetto *x, const mtprof__event *event)
     }
 }
 
+/* Arrows to and from the work of a graph's node. A flow goes from one slice to one other, and how
+ * many depend on this one is not known yet: it begins several, of which each takes one. */
+static void add_dependencies(mtprof__perfetto *x, const mtprof__event *event)
+{
+    mtprof__replay_walk walk;
+    mtprof__replayed *from = NULL;
+    uint64_t node = 0;
+    if (!mtprof__replay_begin(&x->replays, event, &walk)) {
+        return;
+    }
+    while ((from = mtprof__replay_next(&x->replays, &walk, &node)) != NULL) {
+        if (from->used < MOST_DEPENDENTS) {
+            uint64_t flow = mtb_mix(mtb_mix(event->correlation, node), from->used++);
+            mtprof__pb_fixed64(&x->pb, PF_EVENT_FLOW_END,
+                               mtprof__perfetto_uuid(x, MTPROF__UUID_REPLAY, flow));
+        } else {
+            x->job->report.left_out++;
+        }
+    }
+    for (uint32_t i = 0; i < MOST_DEPENDENTS; i++) {
+        uint64_t flow = mtb_mix(mtb_mix(event->correlation, walk.node), i);
+        mtprof__pb_fixed64(&x->pb, PF_EVENT_FLOW,
+                           mtprof__perfetto_uuid(x, MTPROF__UUID_REPLAY, flow));
+    }
+}
+
 static void add_annotations(mtprof__perfetto *x, const mtprof__lane *lane,
                             const mtprof__event *event)
 {
@@ -196,6 +223,9 @@ static int write_slow(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__eve
     add_name(x, event, ready);
     add_annotations(x, lane, event);
     add_launch(x, event);
+    if (event->edge == MTPROF__EDGE_SPAN && event->device != 0 && event->payload != NULL) {
+        add_dependencies(x, event);
+    }
     return mtprof__event_end(x, open);
 }
 
@@ -227,26 +257,6 @@ static int write_arrow(mtprof__perfetto *x, mtprof__lane *lane, char phase, mtpr
     return mtprof__event_end(x, open);
 }
 
-/* Arrows from the work of the nodes of a graph that this one depends on, at the start of both. */
-static int write_dependencies(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__event *event)
-{
-    static const char name[] = MTPROF__REPLAY_ARROW;
-    const mtprof_text text = {name, sizeof name - 1};
-    mtprof__replay_walk walk;
-    const mtprof__replayed *from = NULL;
-    uint64_t node = 0;
-    if (!mtprof__replay_begin(&x->replays, event, lane, &walk)) {
-        return 0;
-    }
-    while ((from = mtprof__replay_next(&x->replays, &walk, &node)) != NULL) {
-        uint64_t id = mtprof__perfetto_uuid(x, MTPROF__UUID_REPLAY,
-                                            mtb_mix(event->correlation, mtb_mix(node, walk.node)));
-        MT_TRY(write_arrow(x, from->place, 's', text, id, from->start_ns));
-        MT_TRY(write_arrow(x, lane, 'f', text, id, event->shown_start_ns));
-    }
-    return 0;
-}
-
 static int write_on_lane(mtprof__perfetto *x, const mtprof__event *event)
 {
     mtprof__lane *lane = NULL;
@@ -261,9 +271,6 @@ static int write_on_lane(mtprof__perfetto *x, const mtprof__event *event)
         shown.shown_end_ns = shown.shown_start_ns;
     }
     MT_TRY(write_slow(x, lane, &shown, PF_SLICE_BEGIN));
-    if (shown.payload != NULL && shown.device != 0) {
-        MT_TRY(write_dependencies(x, lane, &shown));
-    }
     return end_slow(x, lane, &shown);
 }
 

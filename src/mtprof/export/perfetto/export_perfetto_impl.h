@@ -220,7 +220,7 @@ typedef struct mtprof__perfetto {
     mtb_idmap task_map;          /* by uuid */
     mtprof__frame_stack *frames; /* NULL: no stacks were recorded */
     mtprof__forwards forwards;   /* ops that wait for their backward op */
-    mtprof__forwards replays;    /* work of graphs' nodes; place: its lane */
+    mtprof__forwards replays;    /* work of graphs' nodes; used: of its arrows */
     mtprof__slice_head *heads;   /* by name */
     size_t n_heads;
     mtprof__lane_track *tracks; /* by track */

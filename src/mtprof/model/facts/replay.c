@@ -8,7 +8,7 @@ static uint32_t graph_of(uint64_t node)
     return (uint32_t)(node >> 32);
 }
 
-bool mtprof__replay_begin(mtprof__forwards *table, const mtprof__event *event, void *place,
+bool mtprof__replay_begin(mtprof__forwards *table, const mtprof__event *event,
                           mtprof__replay_walk *walk)
 {
     const mtprof_metadatum *list = mtprof__event_find(event, "graph dependencies");
@@ -26,7 +26,7 @@ bool mtprof__replay_begin(mtprof__forwards *table, const mtprof__event *event, v
         entry->forward.note = event->track;
         entry->start_ns = event->shown_start_ns;
         entry->correlation = event->correlation;
-        entry->place = place;
+        entry->used = 0;
     }
     *walk = (mtprof__replay_walk){list->text.bytes, list->text.bytes + list->text.length,
                                   event->correlation, node->value};
@@ -49,11 +49,11 @@ static bool next_number(mtprof__replay_walk *walk, uint64_t *number)
     return true;
 }
 
-const mtprof__replayed *mtprof__replay_next(mtprof__forwards *table, mtprof__replay_walk *walk,
-                                            uint64_t *node)
+mtprof__replayed *mtprof__replay_next(mtprof__forwards *table, mtprof__replay_walk *walk,
+                                      uint64_t *node)
 {
     while (next_number(walk, node)) {
-        const mtprof__replayed *from = mtprof__forward_find(table, graph_of(*node), (int64_t)*node);
+        mtprof__replayed *from = mtprof__forward_find(table, graph_of(*node), (int64_t)*node);
         if (from != NULL && from->correlation == walk->correlation && *node != walk->node) {
             return from; /* RG1 */
         }

@@ -26,7 +26,7 @@ typedef struct mtprof__replayed {
     mtprof__forward forward; /* note: its track */
     int64_t start_ns;        /* shown */
     uint64_t correlation;    /* of the replay */
-    void *place;             /* the user's */
+    uint32_t used;           /* the user's; 0 at first */
 } mtprof__replayed;
 
 /* The dependencies of an event, one after the other. */
@@ -37,10 +37,10 @@ typedef struct mtprof__replay_walk {
 
 /* Begins a walk over the dependencies of an event, after it was noted in the table, made with
  * entries of type mtprof__replayed. False: it is no work of a node whose dependencies are known. */
-bool mtprof__replay_begin(mtprof__forwards *table, const mtprof__event *event, void *place,
+bool mtprof__replay_begin(mtprof__forwards *table, const mtprof__event *event,
                           mtprof__replay_walk *walk);
 /* The next one whose work is known; its node's number. NULL: no more. */
-const mtprof__replayed *mtprof__replay_next(mtprof__forwards *table, mtprof__replay_walk *walk,
-                                            uint64_t *node);
+mtprof__replayed *mtprof__replay_next(mtprof__forwards *table, mtprof__replay_walk *walk,
+                                      uint64_t *node);
 
 #endif /* MTPROF_MODEL_FACTS_REPLAY_H */
