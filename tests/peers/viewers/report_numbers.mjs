@@ -27,7 +27,7 @@ const KEPT = 240; // bytes of a name, then it is cut
 const whole = (name) => Buffer.byteLength(name) <= KEPT;
 
 function checkSteps(tell, data, mtprof, trace) {
-  const explained = JSON.parseCsv(output(mtprof, 'explain', '--json', '--limit', 'all', trace));
+  const explained = JSON.parse(output(mtprof, 'explain', '--json', '--limit', 'all', trace));
   const parts = Object.fromEntries(data.parts.map(([name, ns]) => [name, ns]));
   tell('parts', data.parts.every(([name, ns]) => near(ns, explained.parts[name] * 1e9, 1)), JSON.stringify(parts));
   tell('the wall time', near(data.wall, explained.trace.wall_s * 1e9, 1), data.wall);
@@ -37,7 +37,7 @@ function checkSteps(tell, data, mtprof, trace) {
     if (!near(sum(step.slice(4)), step[2], Math.max(step[2] / 1000, 1))) tell(`parts of step ${step[0]}`, false, step.join());
   }
   for (const step of ordinary) {
-    const alone = JSON.parseCsv(output(mtprof, 'explain', '--json', '--step', String(step[0]), trace));
+    const alone = JSON.parse(output(mtprof, 'explain', '--json', '--step', String(step[0]), trace));
     tell(`step ${step[0]}`, near(step[2], alone.trace.wall_s * 1e9, 1)
       && data.parts.every(([name], k) => near(step[4 + k], alone.parts[name] * 1e9, 1)), step.join());
   }
@@ -156,8 +156,8 @@ function checkComparison(tell, shown, changed) {
 
 // tell(what, holds, found). baseline: the other trace, or null.
 export function compareNumbers(mtprof, trace, baseline, data, tell) {
-  const report = JSON.parseCsv(output(mtprof, 'report', '--json', '-g', 'shapes,module', trace));
-  const info = JSON.parseCsv(output(mtprof, 'info', '--json', trace));
+  const report = JSON.parse(output(mtprof, 'report', '--json', '-g', 'shapes,module', trace));
+  const info = JSON.parse(output(mtprof, 'info', '--json', trace));
   const begin = info.start_ns ?? 0;
   const events = parseCsv(output(mtprof, 'export', '-q', '-o', '-', 'csv', trace)).filter((event) => event.end_ns !== '' && event.duration_ns !== '')
     .map((event) => ({ name: event.name, kind: event.kind, start: Number(event.start_ns), end: Number(event.end_ns) }));
@@ -168,7 +168,7 @@ export function compareNumbers(mtprof, trace, baseline, data, tell) {
   if (data.device) {
     checkFlame(tell, data, output(mtprof, 'export', '-q', '-o', '-', '--metric', 'self_device_time_total', 'folded', trace), 4, 'device time');
   }
-  if (data.memory.length) checkMemory(tell, data, JSON.parseCsv(output(mtprof, 'memory', '--json', trace)), begin);
+  if (data.memory.length) checkMemory(tell, data, JSON.parse(output(mtprof, 'memory', '--json', trace)), begin);
   checkHealth(tell, data, report.health);
-  if (baseline !== null) checkComparison(tell, data.baseline, JSON.parseCsv(output(mtprof, 'diff', '--json', baseline, trace)));
+  if (baseline !== null) checkComparison(tell, data.baseline, JSON.parse(output(mtprof, 'diff', '--json', baseline, trace)));
 }
