@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A summary of every step, beside the ring. A thread of its own follows the recording as any
- * process could (live.h) and writes NAME.steps; a step only wakes it.
+ * process could (live.h), but from the ring's memory, and writes NAME.steps; a step at most wakes
+ * it. The summaries of a look are written with one write.
  *
  *   SUM1  A look at the recording is made when a step has ended, but at the earliest PACE_NS after
  *         the one before; and while a step runs, before the ring has gone on too far.

@@ -9,12 +9,12 @@
  *        ones, since they may have been cut while it was on its way.
  *   LLK2  That does not hold in ring mode (chunks are used again), nor where chunks are written
  *        when they are full: there a look starts at the first chunk.
- *   LLK4  By the same order pages that two walks crossed stay unused, if their first one is all
- *        zeros (else it may be a chunk that is about to be used again): later looks skip them. Not
- *        where chunks are written when they are full.
  *   LLK3  Behind the last chunk comes room that the recorder has allocated ahead, up to 128 MiB. A
  *        look goes NEAR_BYTES far into it, each FAR_EVERY-th all the way: only a definition that is
  *        larger than that can leave a longer gap.
+ *   LLK4  By the same order pages that two walks crossed stay unused, if their first one is all
+ *        zeros (else it may be a chunk that is about to be used again): later looks skip them. Not
+ *        where chunks are written when they are full.
  */
 #include "base/alloc.h"
 #include "base/fail.h"

@@ -240,6 +240,15 @@ class Triggers(FolderTest):
             read_batch()
         """, "in read_batch", "sleeping in read (", "#0  read+0x")
 
+    def test_sleep_in_c(self):
+        self.hang("""
+            def wait_for_file_system():
+                time.sleep(1000)
+            recorder.start()
+            recorder.step()
+            wait_for_file_system()
+        """, "in wait_for_file_system", "sleeping in ", "nanosleep")
+
 
 if __name__ == "__main__":
     unittest.main()

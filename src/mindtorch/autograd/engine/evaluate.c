@@ -490,7 +490,7 @@ enum {
     SCOPE_COUNT
 };
 
-/* Found by name once, then kept for each of our ops, for each of its other names, and for leaves. */
+/* Found by name once, then kept for each of our ops and of its other names, and for leaves. */
 static mt__trace_site *_Atomic op_sites[MT__OP_COUNT][SCOPE_COUNT];
 static mt__trace_site *_Atomic variant_sites[MT_NAME_VARIANTS][SCOPE_COUNT];
 static mt__trace_site *_Atomic leaf_sites[SCOPE_COUNT];
