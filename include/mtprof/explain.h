@@ -84,7 +84,7 @@ typedef struct mtprof_explain_options {
     uint32_t struct_size;
     uint32_t step_given; /**< 1: only this step. What compares steps is not looked for then */
     int32_t step;
-    uint32_t reserved;
+    uint32_t parts_only; /**< 1: no findings are looked for, only what time went to */
 } mtprof_explain_options;
 
 /** Explains a model. options may be NULL. Fails with EINVAL (no model, no place for the result, no

@@ -16,6 +16,9 @@ static int explain(mtprof_explain *e)
     MT_TRY(mtprof__explain_choose_steps(e));
     MT_TRY(mtprof__explain_time(e));
     MT_TRY(mtprof__explain_move_steps(e));
+    if (e->options.parts_only != 0) {
+        return MTPROF_OK;
+    }
     mtprof__explain_short(e);
     MT_TRY(mtprof__explain_balance(e));
     MT_TRY(mtprof__explain_memory(e));

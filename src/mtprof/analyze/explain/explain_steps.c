@@ -9,8 +9,6 @@
 #include "base/saturate.h"
 #include "mtprof/analyze/explain/explain_impl.h"
 
-#include <stdlib.h>
-
 enum {
     STEPS_LEAST = 5,    /* fewer have no median to compare with */
     SLOW_PERCENT = 150, /* of the median */
@@ -18,14 +16,36 @@ enum {
     SLOW_MOST = 4       /* at most one step in so many is slow: more are the usual case */
 };
 
-static int compare_times(const void *a, const void *b)
-{
-    return mtb_order(*(const int64_t *)a, *(const int64_t *)b);
-}
-
+/* The one that sorting would put in the middle. Only the side that has it is looked at again, so
+ * the time grows with n; equal times, which are common, go to both sides. */
 static int64_t median(int64_t *times, size_t n)
 {
-    qsort(times, n, sizeof *times, compare_times);
+    size_t first = 0;
+    size_t last = n - 1;
+    while (first < last) {
+        int64_t pivot = times[first + (last - first) / 2];
+        size_t low = first;
+        size_t high = last;
+        for (;; low++, high--) {
+            while (times[low] < pivot) {
+                low++;
+            }
+            while (times[high] > pivot) {
+                high--;
+            }
+            if (low >= high) {
+                break;
+            }
+            int64_t time = times[low];
+            times[low] = times[high];
+            times[high] = time;
+        }
+        if (n / 2 <= high) {
+            last = high;
+        } else {
+            first = high + 1;
+        }
+    }
     return times[n / 2];
 }
 
