@@ -28,6 +28,7 @@ set(MT_PYTHON_TESTS
     nn/test_one_process
     nn/test_optim
     dataset/test_dataset
+    dataset/test_parquet_files
     notebook/test_notebook
     notebook/test_report_page
     npu/test_npu_data

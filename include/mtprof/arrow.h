@@ -152,6 +152,44 @@ MTPROF_API mtprof_status mtprof_arrow_parts(mtprof_model *model,
                                             const mtprof_arrow_options *options,
                                             struct ArrowArrayStream *out);
 
+/** A value of a table of cells: what its column's format says. */
+typedef struct mtprof_arrow_cell {
+    mtprof_text text;
+    int64_t number;
+    double real;
+    uint32_t is_null;
+    uint32_t reserved;
+} mtprof_arrow_cell;
+
+/** Set struct_size. All of it is copied. */
+typedef struct mtprof_arrow_cells {
+    uint32_t struct_size;
+    uint32_t n_columns; /**< at most 16 */
+    const char *const *names;
+    const char *formats; /**< a letter a column: b, i, l (number), g (real) or U (text) */
+    const mtprof_arrow_cell *cells; /**< row after row */
+    uint64_t n_rows;
+} mtprof_arrow_cells;
+
+/** A small table of values that the caller has. Fails with EINVAL (too many columns, a format that
+ * is none of those), ENOMEM. */
+MTPROF_API mtprof_status mtprof_arrow_from_cells(const mtprof_arrow_cells *cells,
+                                                 const mtprof_arrow_options *options,
+                                                 struct ArrowArrayStream *out);
+
+/**
+ * Writes what a stream gives to a file of Parquet, which appears complete or not at all: row groups
+ * of at most MTPROF_ARROW_DATASET_ROWS rows, one of them in memory at a time, not compressed.
+ * Columns are numbers, bools, doubles and large_utf8, or dictionaries of that; what may be null
+ * says so. The stream is read to its end and remains the caller's to release; *rows are those that
+ * were written.
+ *
+ * Fails with EINVAL (a column of another type, or with nulls that it says it has not), ECALLBACK
+ * (the stream failed), ENOMEM, EIO, ENOSPC.
+ */
+MTPROF_API mtprof_status mtprof_arrow_write_parquet(struct ArrowArrayStream *stream,
+                                                    const char *path, uint64_t *rows);
+
 MTPROF_END_DECLS
 
 #endif /* MTPROF_ARROW_H */

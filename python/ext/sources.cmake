@@ -19,6 +19,7 @@ set(MT_PY_PROFILER_SOURCES
     python/ext/profiler/results/arrow_capsule.c
     python/ext/profiler/results/average_rows.c
     python/ext/profiler/results/column_buffer.c
+    python/ext/profiler/results/content_hash.c
     python/ext/profiler/results/event_fields.c
     python/ext/profiler/results/event_inputs.c
     python/ext/profiler/results/event_mapping.c
@@ -30,6 +31,7 @@ set(MT_PY_PROFILER_SOURCES
     python/ext/profiler/results/model_facts.c
     python/ext/profiler/results/model_results.c
     python/ext/profiler/results/model_type.c
+    python/ext/profiler/results/parquet_files.c
     python/ext/profiler/results/step_summaries_read.c
     python/ext/profiler/scopes/marks.c
     python/ext/profiler/scopes/marks_list.c

@@ -54,6 +54,7 @@ set(MTPROF_SOURCES
     src/mtprof/analyze/table/table_order.c
     src/mtprof/analyze/table/table_plan.c
     src/mtprof/analyze/table/table_text.c
+    src/mtprof/arrow/arrow_cells.c
     src/mtprof/arrow/arrow_dataset.c
     src/mtprof/arrow/arrow_events.c
     src/mtprof/arrow/arrow_parts.c
@@ -108,6 +109,8 @@ set(MTPROF_SOURCES
     src/mtprof/export/perfetto/export_perfetto_lane.c
     src/mtprof/export/export_pprof.c
     src/mtprof/export/html_text.c
+    src/mtprof/export/parquet/parquet_encode.c
+    src/mtprof/export/parquet/parquet_write.c
     src/mtprof/export/path_tree.c
     src/mtprof/export/process_name.c
     src/mtprof/export/protobuf.c

@@ -8,8 +8,7 @@
 import re
 
 from mtprof.dataset.engine import VIEWS, Answer, QueryError
-from mtprof.dataset.source import ARROW_TABLES, HEALTH_COLUMNS, RANK_COLUMNS, Refused
-from mtprof.dataset.writer import fill_table
+from mtprof.dataset.source import TABLES, Refused
 
 NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL")
 
@@ -37,11 +36,11 @@ class DuckdbEngine:
         self._run("SET autoload_known_extensions = false")
         if memory:
             self._run(f"SET memory_limit = {_text(memory)}")
-        for table in (*ARROW_TABLES, "ranks", "health"):
+        for table in TABLES:
             self._make_table(table, sources, stored)
         for view, select in VIEWS.items():
             self._run(f"CREATE VIEW {view} AS {select}")
-        self._lock([one.file(table) for one in stored for table in (*ARROW_TABLES, "ranks", "health")])
+        self._lock([one.file(table) for one in stored for table in TABLES])
 
     def _run(self, text):
         return self._connection.execute(text)
@@ -50,12 +49,7 @@ class DuckdbEngine:
         parts = []
         for i, source in enumerate(sources):
             name = f"s{i}_{table}"
-            if table == "ranks":
-                fill_table(self._connection, name, RANK_COLUMNS, [source.rank_row()])
-            elif table == "health":
-                fill_table(self._connection, name, HEALTH_COLUMNS, source.health_rows())
-            else:
-                self._connection.register(name, source.arrow(table))
+            self._connection.register(name, source.arrow(table))
             parts.append(f"SELECT {_text(source.job)} AS job, {source.rank} AS rank, {_text(source.start)} AS start, * "
                          f"FROM {name}")
         if stored:
@@ -90,6 +84,8 @@ class DuckdbEngine:
         if candidates:
             names = re.findall(r'"([^"]+)"', candidates)
             hint = f"did you mean '{names[0]}'?" if names else None
+        if "'pytz'" in text:
+            return QueryError("times with a zone need the package pytz", "CAST them AS VARCHAR, or install pytz")
         return QueryError(text, hint and hint[0].lower() + hint[1:])
 
     def ask(self, text, limit=None):
@@ -105,9 +101,9 @@ class DuckdbEngine:
 
     def arrow(self, text):
         """The answer as what writes Parquet: pyarrow's table."""
-        statement = self._only_select(text)
+        self._only_select(text)
         try:
-            return self._connection.execute(statement).to_arrow_table()
+            return self._connection.sql(text).to_arrow_table()
         except self._duckdb.Error as error:
             raise self._problem(error) from None
 

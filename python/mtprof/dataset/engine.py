@@ -15,7 +15,7 @@ def _big(*names):
 
 
 EVENTS = (f"SELECT {PLACE}, {_big('event')}, start_ns, start_ns + dur_ns AS end_ns, dur_ns, "
-          f"CASE WHEN self_ns IS NULL THEN dur_ns ELSE self_ns END AS self_ns, {_big('parent')}, name, kind, "
+          f"self_ns, {_big('parent')}, name, kind, "
           f"{_big('track')}, step, CAST(device AS INTEGER) AS device, CAST(flags AS INTEGER) AS flags, correlation, "
           f"{_big('link')}, coalesce(device_ns, 0) AS device_ns, coalesce(self_device_ns, 0) AS self_device_ns, "
           f"input_shapes, {_big('stack')}, module, overload, sequence, {_big('forward')}, flops, bytes, "
@@ -85,6 +85,8 @@ def question(word):
     if word in known:
         return known[word][1]
     if len(word.split()) == 1:
+        if os.path.exists(word):
+            raise QueryError(f"'{word}' is no question", "the query comes first, then the traces")
         near = difflib.get_close_matches(word, known, 1)
         raise QueryError(f"there is no question '{word}'",
                          f"did you mean '{near[0]}'?" if near else "'mtprof query --list' lists them")

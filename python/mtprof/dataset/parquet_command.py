@@ -4,13 +4,11 @@ import json
 import os
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 from mtprof.command_line import CommandLine, Misuse, Option
 from mtprof.dataset.folder import Stored, partition, remove_unfinished, stored
 from mtprof.dataset.source import Refused, Source, content_identity
-from mtprof.dataset.writer import choose_writer, write_trace
+from mtprof.dataset.writer import write_trace
 
 FAILED, MISUSE, LEFT_OUT = 1, 2, 4  # exit codes, as those of the command
 
@@ -30,7 +28,6 @@ interrupted can be repeated. Traces that are damaged, missing or unreadable are 
     Option("output", "o", "FOLDER", "the data set; it is made where it does not exist"),
     Option("job", None, "NAME", "job of the traces, instead of the one that they name"),
     Option("jobs", "j", "N", "processes to use (default: 1)", _count),
-    Option("writer", None, "NAME", "pyarrow or duckdb (default: the one that is installed)"),
     Option("keep-damaged", help="take what is left of damaged traces"),
     Option("json", help="print JSON"),
     Option("quiet", "q", help="print no summary"),
@@ -64,7 +61,7 @@ def _taken(folder, source, identity):
     return old
 
 
-def add_trace(folder, path, job, keep_damaged, writer_name, known):
+def add_trace(folder, path, job, keep_damaged, known):
     """(what was done, manifest or reason): "added", "skipped" or "left out"."""
     try:
         identity = content_identity(path) if os.path.isfile(path) else None
@@ -74,24 +71,25 @@ def add_trace(folder, path, job, keep_damaged, writer_name, known):
         old = _taken(folder, source, identity)
         if old is not None and old.identity == identity:
             return "skipped", old.manifest
-        return "added", write_trace(folder, source, choose_writer(writer_name), identity, old)
+        return "added", write_trace(folder, source, identity, old)
     except Refused as reason:
         return "left out", str(reason)
     except (OSError, RuntimeError, ValueError, MemoryError) as error:
         return "left out", str(error) or type(error).__name__
 
 
-def add_traces(folder, paths, job=None, jobs=1, keep_damaged=False, writer=None):
+def add_traces(folder, paths, job=None, jobs=1, keep_damaged=False):
     """Adds traces to a data set; yields (path, what was done, manifest or reason) in order."""
     os.makedirs(folder, exist_ok=True)
     remove_unfinished(folder)
-    choose_writer(writer)  # says what is missing before anything else
     known = {one.identity: one.manifest for one in stored(folder)[0]}
-    fixed = (job, keep_damaged, writer, known)
+    fixed = (job, keep_damaged, known)
     if jobs == 1 or len(paths) == 1:
         for path in paths:
             yield path, *add_trace(folder, path, *fixed)
         return
+    from concurrent.futures import ProcessPoolExecutor  # imported here: that takes as long as a small trace
+    from multiprocessing import get_context
     with ProcessPoolExecutor(min(jobs, len(paths)), get_context("spawn")) as pool:
         waiting = [pool.submit(add_trace, folder, path, *fixed) for path in paths]
         for path, one in zip(paths, waiting):
@@ -111,7 +109,7 @@ def _export(given, paths):
     folder, quiet = given["output"], "quiet" in given or "json" in given
     done = {"added": [], "skipped": [], "left out": []}
     for path, what, about in add_traces(folder, paths, given.get("job"), given.get("jobs", 1),
-                                        "keep-damaged" in given, given.get("writer")):
+                                        "keep-damaged" in given):
         done[what].append((path, about))
         if what == "left out":
             print(f"mtprof: export: {path}: left out: {about}", file=sys.stderr)
@@ -147,8 +145,6 @@ def main(words=None):
         if not paths or "output" not in given:
             raise COMMAND.misuse("traces are needed" if not paths else "the data set's folder is needed (-o)",
                                  f"usage: {COMMAND.usage}")
-        if given.get("writer") not in (None, "pyarrow", "duckdb"):
-            raise COMMAND.misuse(f"option '--writer': '{given['writer']}' is neither pyarrow nor duckdb")
         return _export(given, paths)
     except Misuse as error:
         print(f"mtprof: export: {error}\n  hint: {error.hint}", file=sys.stderr)

@@ -70,7 +70,7 @@ def gather(paths, job=None, keep_damaged=False):
             kept += found
             left_out.update(refused)
         elif os.path.isdir(path):
-            left_out[path] = "a folder without traces: no data set"
+            left_out[path] = f"a folder, but no data set; the traces in it can be named: {os.path.join(path, '*.mtt')}"
         else:
             try:
                 sources.append(Source(path, keep_damaged=keep_damaged))
@@ -118,7 +118,10 @@ def _answer(engine, text, given, n_traces, left_out):
     cut = most and len(answer.rows) > most
     if cut:
         answer.rows = answer.rows[:most]
-    file = open(output, "w", encoding="utf-8", newline="") if output else sys.stdout
+    try:
+        file = open(output, "w", encoding="utf-8", newline="") if output else sys.stdout
+    except OSError as error:
+        raise Refused(f"cannot write {output}: {error.strerror}") from None
     try:
         if kind == "csv":
             write_csv(answer, file)
@@ -126,7 +129,11 @@ def _answer(engine, text, given, n_traces, left_out):
             print(as_json(answer, n_traces, left_out), file=file)
         else:
             width = shutil.get_terminal_size((80, 24)).columns
-            print(*table(answer, width), sep="\n", file=file)
+            lines, no_room = table(answer, 10**6 if output else width)
+            print(*lines, sep="\n", file=file)
+            if no_room:
+                print(f"mtprof: query: no room for {len(no_room)} columns: {', '.join(no_room)}; --format csv has them",
+                      file=sys.stderr)
     finally:
         if output:
             file.close()

@@ -6,6 +6,9 @@ import decimal
 import json
 
 
+LEAST = 6  # characters of a column of text that stay
+
+
 def plain(value):
     """A value as JSON has it."""
     if isinstance(value, decimal.Decimal):
@@ -34,19 +37,24 @@ def _cut(text, width):
 
 
 def table(answer, width=80):
-    """Lines of a table no wider than `width`: the widest columns of text are cut, in the middle of their values."""
+    """(lines of a table, the columns for which there is no room): no wider than `width`. The widest columns of text are
+    cut, in the middle of their values; where that is not enough the last columns are left out, all but the first."""
     names = [name for name, _ in answer.columns]
     cells = [[_cell(value) for value in row] for row in answer.rows]
     widths = [max([len(name), *(len(row[i]) for row in cells)]) for i, name in enumerate(names)]
-    while sum(widths) + 2 * (len(widths) - 1) > width and max(widths, default=0) > 6:
-        texts = [i for i, (_, number) in enumerate(answer.columns) if not number and widths[i] > 6]
-        widest = max(texts or range(len(widths)), key=lambda i: widths[i])
-        widths[widest] -= 1
+    def too_wide():
+        return sum(widths) + 2 * (len(widths) - 1) > width
+    def is_cut(i):  # numbers never are: what is left of one would be another
+        return not answer.columns[i][1] and widths[i] > LEAST
+    while too_wide() and any(map(is_cut, range(len(widths)))):
+        widths[max(filter(is_cut, range(len(widths))), key=lambda i: widths[i])] -= 1
+    while too_wide() and len(widths) > 1:
+        widths.pop()
     def line(row, fill=" "):
         parts = [_cut(text, w).rjust(w, fill) if number else _cut(text, w).ljust(w, fill)
                  for text, w, (_, number) in zip(row, widths, answer.columns)]
         return "  ".join(parts).rstrip()
-    return [line(names), "  ".join("-" * w for w in widths), *map(line, cells)]
+    return [line(names), "  ".join("-" * w for w in widths), *map(line, cells)], names[len(widths):]
 
 
 def write_csv(answer, file):

@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """A trace that a data set or a query takes: opened, checked, and whose it is (job, rank, start)."""
-import hashlib
 import json
 import os
 import time
 
 from mtprof import _mtprof
 
-SCHEMA = 1  # docs/dataset.md; a change of columns or of their meaning makes it grow
+SCHEMA = 2  # docs/dataset.md; a change of columns or of their meaning makes it grow
 ARROW_TABLES = {  # files of a trace: libmtprof's table
     "events": "dataset", "averages": "averages", "steps": "steps", "parts": "parts", "tracks": "tracks",
     "frames": "frames", "marks": "marks", "allocations": "allocations"}
-RANK_COLUMNS = {  # the table `ranks`: a row a trace; types are SQL's
-    "world_size": "BIGINT", "backend": "VARCHAR", "source": "VARCHAR", "uuid": "VARCHAR", "pid": "BIGINT",
-    "events": "BIGINT", "start_ns": "BIGINT", "end_ns": "BIGINT", "real_offset_ns": "BIGINT",
-    "device_type": "VARCHAR", "closed": "BOOLEAN", "pair_cost_ns": "DOUBLE", "schema": "INTEGER"}
-HEALTH_COLUMNS = {"counter": "VARCHAR", "value": "BIGINT"}  # the table `health`: a row a counter
+RANK_COLUMNS = {  # the table `ranks`: a row a trace; formats are Arrow's
+    "world_size": "l", "backend": "U", "source": "U", "uuid": "U", "pid": "l", "events": "l", "start_ns": "l",
+    "end_ns": "l", "real_offset_ns": "l", "device_type": "U", "closed": "b", "pair_cost_ns": "g", "schema": "i"}
+HEALTH_COLUMNS = {"counter": "U", "value": "l"}  # the table `health`: a row a counter
 TABLES = (*ARROW_TABLES, "ranks", "health")
 NO_JOB = "none"
 JOB_KEY = "job_id"  # metadata of traces, see profiler.py
@@ -46,11 +44,12 @@ def start_text(unix_ns):
 
 def content_identity(path):
     """What tells a file from others: a hash of its bytes. Copies that were edited have the id of their recording."""
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return "sha256:" + digest.hexdigest()
+    return "mtprof:" + _mtprof.content_hash(path)
+
+
+def _cells(columns, rows):
+    return _mtprof.cells_arrow_stream(list(columns), "".join(columns.values()),
+                                      [[row[name] for name in columns] for row in rows])
 
 
 class Source:
@@ -82,6 +81,10 @@ class Source:
     def arrow(self, table):
         """A table of the trace, with __arrow_c_stream__."""
         from mtprof.event_lists import ArrowTable
+        if table == "ranks":
+            return ArrowTable(table, lambda: _cells(RANK_COLUMNS, [self.rank_row()]))
+        if table == "health":
+            return ArrowTable(table, lambda: _cells(HEALTH_COLUMNS, self.health_rows()))
         return ArrowTable(table, lambda: self.model.arrow_stream(ARROW_TABLES[table]))
 
     def rank_row(self):

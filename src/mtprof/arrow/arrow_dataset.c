@@ -19,7 +19,6 @@
 enum how {
     AS_IS,    /* with its own nulls */
     DURATION, /* end - start */
-    SELF,     /* null: all of the duration */
     NUMBER    /* null where it is `none` */
 };
 
@@ -35,7 +34,7 @@ static const dataset_column columns[] = {
     {"event", "I", MTPROF_COLUMN_COUNT, AS_IS, 0},
     {"start_ns", "l", ID(START_NS), AS_IS, 0},
     {"dur_ns", "l", ID(END_NS), DURATION, 0},
-    {"self_ns", "l", ID(SELF_NS), SELF, 0},
+    {"self_ns", "l", ID(SELF_NS), AS_IS, 0},
     {"parent", "I", ID(PARENT), AS_IS, 0},
     {"name", "i", ID(NAME), AS_IS, 0},
     {"kind", "c", ID(KIND), AS_IS, 0},
@@ -94,14 +93,12 @@ static bool make_durations(mtprof__arrow_table *batch, mtprof__arrow_column *col
     return values != NULL;
 }
 
-/* A column without values: all rows are null. */
-static bool make_nulls(mtprof__arrow_table *batch, mtprof__arrow_column *column)
+/* A column without values: all rows are null. What it points to are zeros, as many as the largest
+ * batch needs, which the table has for all of them. */
+static void make_nulls(const mtprof__arrow_table *batch, mtprof__arrow_column *column)
 {
-    size_t size = mtprof__arrow_value_bytes(column->format);
-    column->values = mtprof__arrow_take(batch, batch->rows, size);
-    column->valid = mtprof__arrow_take(batch, batch->rows / 8 + 1, 1);
+    column->valid = column->values;
     column->nulls = (int64_t)batch->rows;
-    return column->values != NULL && column->valid != NULL;
 }
 
 static bool make_numbers(mtprof__arrow_table *batch, mtprof__arrow_column *column, int64_t none)
@@ -117,13 +114,12 @@ static bool make_column(const mtprof__arrow_table *events, uint64_t first,
     const mtprof__arrow_column *from = find_column(events, &columns[i]);
     mtprof__arrow_column *column = &batch->columns[i];
     if (from == NULL) {
-        return make_nulls(batch, column);
+        make_nulls(batch, column);
+        return true;
     }
     column->values = (const char *)from->values + first * mtprof__arrow_value_bytes(column->format);
     switch (columns[i].how) {
     case DURATION: return make_durations(batch, column, batch->columns[1].values, column->values);
-    case SELF: /* the durations were made before */
-        return mtprof__arrow_nulls_i64(batch, column, column->values, batch->columns[2].values, 1);
     case NUMBER: return make_numbers(batch, column, columns[i].none);
     default: break;
     }
@@ -147,11 +143,12 @@ static bool make_batch(const mtprof__arrow_table *table, uint64_t first, mtprof_
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-/* Adds the columns, without values. False: out of memory. */
-static bool add_columns(mtprof__arrow_table *table)
+/* Adds the columns, without values but for those that are not there. False: out of memory. */
+static bool add_columns(mtprof__arrow_table *table, uint64_t batch_rows)
 {
     mtprof__arrow_texts *none = mtprof__arrow_texts_new(table);
-    bool ok = none != NULL && mtprof__arrow_texts_add(none, (mtprof_text){"", 0});
+    const void *zeros = mtprof__arrow_take(table, batch_rows, sizeof(int64_t));
+    bool ok = none != NULL && zeros != NULL && mtprof__arrow_texts_add(none, (mtprof_text){"", 0});
     for (uint32_t i = 0; ok && i < N_COLUMNS; i++) {
         const dataset_column *made = &columns[i];
         const mtprof__arrow_column *from = find_column(table->source, made);
@@ -159,9 +156,9 @@ static bool add_columns(mtprof__arrow_table *table)
         bool is_text = made->id == MTPROF_COLUMN_INPUTS || made->id == MTPROF_COLUMN_MODULE ||
                        made->id == MTPROF_COLUMN_OVERLOAD;
         column->dictionary = from != NULL ? from->dictionary : is_text ? none : NULL;
-        column->nullable = made->how == SELF || made->how == NUMBER || is_text ||
-                           made->id == MTPROF_COLUMN_PARENT || made->id == MTPROF_COLUMN_LINK ||
-                           made->id == MTPROF_COLUMN_FORWARD;
+        column->values = zeros;
+        column->nullable = made->how == NUMBER || is_text || made->id == MTPROF_COLUMN_PARENT ||
+                           made->id == MTPROF_COLUMN_LINK || made->id == MTPROF_COLUMN_FORWARD;
     }
     return ok;
 }
@@ -184,5 +181,8 @@ mtprof_status mtprof_arrow_dataset(mtprof_model *model, const mtprof_arrow_optio
     }
     table->source = events; /* the table has it now */
     table->make_batch = make_batch;
-    return mtprof__arrow_give(table, add_columns(table), "a data set's events", options, out);
+    uint64_t batch_rows = mtprof__arrow_batch_rows(table, options);
+    batch_rows = batch_rows < table->rows ? batch_rows : table->rows;
+    return mtprof__arrow_give(table, add_columns(table, batch_rows), "a data set's events", options,
+                              out);
 }

@@ -63,11 +63,12 @@ static bool read_parts(const mtprof_explain *explain, uint64_t *n, mtprof__arrow
 mtprof_status mtprof_arrow_parts(mtprof_model *model, const mtprof_arrow_options *options,
                                  struct ArrowArrayStream *out)
 {
+    const mtprof_explain_options how = {.struct_size = sizeof how, .parts_only = 1};
     mtprof_explain *explain = NULL;
     mtprof__arrow_filler filler;
     uint64_t n = 0;
     *out = (struct ArrowArrayStream){.release = NULL};
-    MT_TRY(mtprof_explain_new(model, NULL, &explain));
+    MT_TRY(mtprof_explain_new(model, &how, &explain));
     (void)read_parts(explain, &n, NULL);
     mtprof__arrow_table *table = mtprof__arrow_table_new(n);
     bool ok = table != NULL &&

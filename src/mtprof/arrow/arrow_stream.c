@@ -16,6 +16,7 @@
 #include "mtprof/arrow/arrow_table.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* ---- schemas --------------------------------------------------------------------------------- */
 
@@ -24,6 +25,7 @@ typedef struct schema_group {
     struct ArrowSchema children[MTPROF__ARROW_COLUMNS];
     struct ArrowSchema dictionaries[MTPROF__ARROW_COLUMNS];
     struct ArrowSchema *places[MTPROF__ARROW_COLUMNS];
+    char names[]; /* a schema may outlive the table */
 } schema_group;
 
 static void give_group(uint32_t *references, void *group)
@@ -159,16 +161,24 @@ static int get_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out)
 {
     stream_state *state = stream->private_data;
     const mtprof__arrow_table *table = state->table;
-    schema_group *group = mtb_calloc(1, sizeof *group);
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < table->n_columns; i++) {
+        bytes += strlen(table->columns[i].name) + 1;
+    }
+    schema_group *group = mtb_calloc(1, sizeof *group + bytes);
     *out = (struct ArrowSchema){.release = NULL};
     if (group == NULL) {
         return fail_stream(state, ENOMEM, "arrow: no memory for a schema");
     }
+    char *name = group->names;
     set_schema(group, out, "", "+s", false);
     for (uint32_t i = 0; i < table->n_columns; i++) {
         const mtprof__arrow_column *column = &table->columns[i];
         struct ArrowSchema *child = &group->children[i];
-        set_schema(group, child, column->name, column->format, column->nullable);
+        size_t length = strlen(column->name) + 1;
+        memcpy(name, column->name, length);
+        set_schema(group, child, name, column->format, column->nullable);
+        name += length;
         if (column->dictionary != NULL) {
             child->dictionary = &group->dictionaries[i];
             set_schema(group, child->dictionary, "", "U", false);
@@ -241,6 +251,19 @@ static void release_stream(struct ArrowArrayStream *stream)
     mtprof__arrow_table_release(table);
 }
 
+uint64_t mtprof__arrow_batch_rows(const mtprof__arrow_table *table,
+                                  const mtprof_arrow_options *options)
+{
+    mtprof_arrow_options own = {.struct_size = sizeof own};
+    if (options != NULL) {
+        mtb_read_struct(&own, options);
+    }
+    if (own.batch_rows != 0) { /* ARS3 */
+        return ((uint64_t)own.batch_rows + 63) / 64 * 64;
+    }
+    return table->make_batch != NULL ? MTPROF_ARROW_DATASET_ROWS : UINT64_MAX;
+}
+
 int mtprof__arrow_give(mtprof__arrow_table *table, bool complete, const char *what,
                        const mtprof_arrow_options *options, struct ArrowArrayStream *out)
 {
@@ -250,15 +273,12 @@ int mtprof__arrow_give(mtprof__arrow_table *table, bool complete, const char *wh
         mtprof__arrow_table_release(table);
         return mtb_fail(MTPROF_ENOMEM, "arrow: no memory for a table of %s", what);
     }
-    state->batch_rows = table->make_batch != NULL ? MTPROF_ARROW_DATASET_ROWS : UINT64_MAX;
+    state->batch_rows = mtprof__arrow_batch_rows(table, options);
     if (options != NULL) {
         mtprof_arrow_options own;
         mtb_read_struct(&own, options);
         table->release = own.release;
         table->user = own.user;
-        if (own.batch_rows != 0) { /* ARS3 */
-            state->batch_rows = ((uint64_t)own.batch_rows + 63) / 64 * 64;
-        }
     }
     state->table = table;
     *out = (struct ArrowArrayStream){

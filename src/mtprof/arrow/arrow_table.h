@@ -38,8 +38,8 @@ typedef struct mtprof__arrow_texts {
 } mtprof__arrow_texts;
 
 typedef struct mtprof__arrow_column {
-    const char *name;   /* constant, as the format */
-    const char *format; /* of the values, or of the numbers of a dictionary's texts */
+    const char *name;   /* lives as long as the table */
+    const char *format; /* constant; of the values, or of the numbers of a dictionary's texts */
     const void *values;
     const void *valid; /* a bit a row, 0: null; NULL: none is */
     int64_t nulls;
@@ -152,6 +152,9 @@ typedef void mtprof__arrow_row(const void *context, uint64_t index, void *row);
 bool mtprof__arrow_fill(mtprof__arrow_table *table, const mtprof__arrow_field *fields,
                         size_t n_fields, mtprof__arrow_row *read, const void *context, void *row);
 
+/* Most rows of a batch of the table. options may be NULL. */
+uint64_t mtprof__arrow_batch_rows(const mtprof__arrow_table *table,
+                                  const mtprof_arrow_options *options);
 /* Hands a table that is complete to a stream; NULL, and then also an incomplete one: out of memory
  * for `what`, and the table is released without calling the caller's release. */
 int mtprof__arrow_give(mtprof__arrow_table *table, bool complete, const char *what,

@@ -6,6 +6,7 @@
  */
 #include "base/compiler.h"
 
+#include <mtprof/arrow.h>
 #include <mtprof/compare.h>
 #include <mtprof/live.h>
 #include <mtprof/model.h>
@@ -35,6 +36,9 @@ static_assert(sizeof(mtprof_column) == 24, "frozen");
 static_assert(sizeof(mtprof_track) == 64, "frozen");
 static_assert(sizeof(mtprof_device) == 24, "frozen");
 static_assert(sizeof(mtprof_metadatum) == 48, "frozen");
+
+/* arrow.h */
+static_assert(sizeof(mtprof_arrow_cell) == 40, "frozen");
 
 /* compare.h: inside mtprof_compare_row */
 static_assert(sizeof(mtprof_compare_side) == 48, "frozen");

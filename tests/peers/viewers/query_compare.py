@@ -184,8 +184,22 @@ def job_of(path):
     return "peers" if name.startswith("rank") else name
 
 
-def add_all(folder, paths, writer):
-    return [what for path in paths for _, what, _ in add_traces(folder, [path], job=job_of(path), writer=writer)]
+def add_all(folder, paths):
+    return [what for path in paths for _, what, _ in add_traces(folder, [path], job=job_of(path))]
+
+
+def files(suite, path, traces):
+    """Every value of every table: pyarrow reads from the file what the trace itself gives."""
+    source = Source(path, job=job_of(path))
+    (one,) = (one for one in traces if (one.job, one.rank, one.start) == (source.job, source.rank, source.start))
+    for table in TABLES:
+        given = pyarrow.table(source.arrow(table))
+        made = pyarrow.parquet.ParquetFile(one.file(table)).read()
+        for name in given.column_names:
+            wanted = given[name]
+            if pyarrow.types.is_dictionary(wanted.type):
+                wanted = wanted.cast(wanted.type.value_type)
+            suite.check(f"{path}: {table}.{name}", made[name].equals(wanted.cast(made[name].type)), True)
 
 
 def points(suite, path, source):
@@ -225,30 +239,26 @@ def random_programs(work, count, command, make):
 
 def main(work, master, command, paths):
     suite = Suite()
-    folders = {}
-    for writer in ("pyarrow", "duckdb"):
-        folder = folders[writer] = os.path.join(work, f"dataset_{writer}")
-        shutil.rmtree(folder, ignore_errors=True)
-        suite.check(f"{writer}: all added", add_all(folder, paths, writer), ["added"] * len(paths))
-        suite.check(f"{writer}: a second run", add_all(folder, paths, writer), ["skipped"] * len(paths))
-        suite.check(f"{writer}: nothing else is left", [name for name in os.listdir(folder) if name[0] == "_"], [])
-        schemas(suite, stored(folder)[0])
+    folder = os.path.join(work, "dataset")
+    shutil.rmtree(folder, ignore_errors=True)
+    suite.check("all added", add_all(folder, paths), ["added"] * len(paths))
+    suite.check("a second run", add_all(folder, paths), ["skipped"] * len(paths))
+    suite.check("nothing else is left", [name for name in os.listdir(folder) if name[0] == "_"], [])
+    traces = stored(folder)[0]
+    schemas(suite, traces)
     for path in paths:
         reports(suite, command, path, DuckdbEngine([Source(path)], []))
-    traces = stored(folders["pyarrow"])[0]
+        files(suite, path, traces)
     open_ones = DuckdbEngine([Source(path, job=job_of(path)) for path in paths], [])
-    engines = {"pyarrow's files": DuckdbEngine([], traces),
-               "DuckDB's files": DuckdbEngine([], stored(folders["duckdb"])[0])}
+    engine = DuckdbEngine([], traces)
     for name, (_, text) in questions().items():
-        for what, engine in engines.items():
-            suite.same_rows(f"{name}: {what}", engine.ask(text), open_ones.ask(text))
-    for what, engine in engines.items():  # every column of every event
-        text = "SELECT * FROM events ORDER BY job, rank, start, event"
-        suite.same_rows(f"events: {what}", engine.ask(text), open_ones.ask(text))
-    refusals(suite, engines["pyarrow's files"], work)
+        suite.same_rows(name, engine.ask(text), open_ones.ask(text))
+    text = "SELECT * FROM events ORDER BY job, rank, start, event"  # every column of every event
+    suite.same_rows("events", engine.ask(text), open_ones.ask(text))
+    refusals(suite, engine, work)
     refusals(suite, open_ones, work)
     if master != "none":
-        spark(suite, master, traces, engines["pyarrow's files"])
+        spark(suite, master, traces, engine)
     print(f"DuckDB {duckdb.__version__}, pyarrow {pyarrow.__version__}")
     print(f"{suite.passed} passed, {suite.failed} failed, {int(master == 'none')} skipped"
           + (": Spark was not asked for" if master == "none" else ""))

@@ -121,7 +121,7 @@ class Folders(RankTest):
         found, left_out = folder.stored(self.path("set"))
         self.assertEqual(found, [])
         self.assertEqual(list(left_out.values()),
-                         ["its schema is 99, this version reads 1", "steps.parquet is missing"])
+                         ["its schema is 99, this version reads 2", "steps.parquet is missing"])
         with open(os.path.join(place, "_trace.json"), "w", encoding="utf-8") as file:
             file.write("[]")
         self.assertIn("its _trace.json cannot be used", folder.stored(self.path("set"))[1][place])
@@ -156,13 +156,24 @@ class Shown(unittest.TestCase):
     answer = Answer([("name", False), ("ns", True)], [("a" * 100, 5), (None, 1.5), ("é\n\x1b", None)])
 
     def test_a_table_fits(self):
-        lines = show.table(self.answer, 40)
+        lines, no_room = show.table(self.answer, 40)
+        self.assertEqual(no_room, [])
         self.assertLessEqual(max(map(len, lines)), 40)
         self.assertIn("…", lines[2])
         self.assertTrue(lines[2].endswith("  5"))
         self.assertEqual(lines[3].split(), ["-", "1.5"])
         self.assertTrue(lines[4].startswith("é??"))
-        self.assertEqual(show.table(Answer([], [])), ["", ""])
+        self.assertEqual(show.table(Answer([], [])), (["", ""], []))
+
+    def test_numbers_are_never_cut(self):
+        """Columns without room are left out from the end, and named."""
+        columns = [("name", False), *((f"n{i}", True) for i in range(10))]
+        lines, no_room = show.table(Answer(columns, [["a" * 50, *(10**9 + i for i in range(10))]]), 80)
+        self.assertLessEqual(max(map(len, lines)), 80)
+        self.assertEqual(lines[2].split()[1:], [str(10**9 + i) for i in range(6)])
+        self.assertEqual(no_room, ["n6", "n7", "n8", "n9"])
+        lines, no_room = show.table(Answer([("n", True)], [[10**90]]), 80)  # one column is always shown
+        self.assertEqual((lines[2], no_room), (str(10**90), []))
 
     def test_csv_and_json(self):
         out = io.StringIO()
@@ -180,7 +191,7 @@ class CommandLines(RankTest):
                 (query_command, ["--forma", "csv"], "unknown option '--forma'"),
                 (query_command, ["-f", "xml", "x", "y"], "'xml' is not one of table, csv, json, parquet"),
                 (parquet_command, ["-o", "x"], "traces are needed"), (parquet_command, ["x"], "folder is needed"),
-                (parquet_command, ["x", "-o", "y", "--writer", "z"], "'z' is neither pyarrow nor duckdb"),
+                (parquet_command, ["x", "-o", "y", "--writer", "z"], "unknown option '--writer'"),
                 (parquet_command, ["x", "-o", "y", "-j", "0"], "'0' is not a number from 1")):
             status, _, err = run(command, *words)
             self.assertEqual(status, 2, words)
@@ -193,17 +204,16 @@ class CommandLines(RankTest):
         status, _, err = run(query_command, "top_opps", "x.mtt")
         self.assertEqual((status, err), (1, "mtprof: query: there is no question 'top_opps'\n"
                                             "  hint: did you mean 'top_ops'?\n"))
+        status, _, err = run(query_command, self.folder, "top_ops")
+        self.assertEqual(err, f"mtprof: query: '{self.folder}' is no question\n"
+                              "  hint: the query comes first, then the traces\n")
         status, _, err = run(query_command, "select 1", self.path("x.mtt"), self.folder)
         self.assertEqual(status, 1)
         self.assertIn("x.mtt: left out: no such file", err)
-        self.assertIn("a folder without traces", err)
+        self.assertIn("a folder, but no data set", err)
         self.assertIn("no trace is left to ask", err)
 
     def test_missing_packages_are_named(self):
-        with mock.patch("importlib.util.find_spec", return_value=None):
-            status, _, err = run(parquet_command, self.write_rank(0), "-o", self.path("set"))
-        self.assertEqual(status, 1)
-        self.assertIn("pip install 'mindtorch[query]'", err)
         with mock.patch.dict(sys.modules, {"duckdb": None, "pyspark": None, "pyspark.sql": None}):
             for engine in ("duckdb", "spark"):
                 with mock.patch.object(query_command, "gather", return_value=([], [object()], {})):
@@ -258,6 +268,9 @@ class Answers(RankTest):
             status, _, err = self.ask(text, path)
             self.assertEqual(status, 1, text)
             self.assertIn("exactly one SELECT", err)
+        status, _, err = run(query_command, "select 1", path, "-o", self.path("no/x"))
+        self.assertEqual(status, 1)
+        self.assertIn("cannot write", err)
         secret = self.path("secret.csv")
         with open(secret, "w", encoding="utf-8") as file:
             file.write("a\n1\n")

@@ -20,8 +20,7 @@ static void capsule_dealloc(PyObject *capsule)
     PyMem_Free(stream);
 }
 
-/* A capsule with a released stream, and that stream. */
-static PyObject *capsule_new(struct ArrowArrayStream **stream)
+PyObject *arrow_capsule_new(struct ArrowArrayStream **stream)
 {
     *stream = PyMem_Calloc(1, sizeof **stream);
     if (*stream == NULL) {
@@ -152,7 +151,7 @@ PyObject *model_arrow_stream(model_object *self, PyObject *args)
     }
     options.rows = rows;
     struct ArrowArrayStream *stream = NULL;
-    PyObject *capsule = capsule_new(&stream);
+    PyObject *capsule = arrow_capsule_new(&stream);
     mtprof_status status = MTPROF_OK;
     if (capsule != NULL) {
         Py_INCREF(self);
@@ -172,7 +171,7 @@ PyObject *model_arrow_stream(model_object *self, PyObject *args)
 PyObject *averages_arrow_stream(const mtprof_averages *averages)
 {
     struct ArrowArrayStream *stream = NULL;
-    PyObject *capsule = capsule_new(&stream);
+    PyObject *capsule = arrow_capsule_new(&stream);
     mtprof_status status = MTPROF_OK;
     if (capsule != NULL) {
         status = mtprof_arrow_averages(averages, NULL, stream);

@@ -189,7 +189,9 @@ PyObject *model_report_text(model_object *self, PyObject *args, PyObject *keywor
 PyObject *model_marks(model_object *self, PyObject *ignored);
 PyObject *model_column_object(model_object *self, PyObject *name);
 PyObject *model_column_names(model_object *self, PyObject *ignored);
-/* Capsules of Arrow streams (arrow_capsule.c). */
+/* Capsules of Arrow streams (arrow_capsule.c): one with a released stream, and that stream. */
+struct ArrowArrayStream;
+PyObject *arrow_capsule_new(struct ArrowArrayStream **stream);
 PyObject *model_arrow_tables(model_object *self, PyObject *ignored);
 PyObject *model_arrow_stream(model_object *self, PyObject *args);
 PyObject *averages_arrow_stream(const mtprof_averages *averages);
