@@ -2,12 +2,7 @@
 """What differs from torch in the components of packages, and why. packages_compare.py fails for anything else."""
 
 CANNOT_RUN = {  # component: what its error has, as long as it has it
-    # pyro imports every distribution of torch and looks for ours under torch's own module name; gpytorch imports pyro.
-    "gpytorch: ExactGP with an RBF kernel": "AssertionError",
-    "gpytorch: ExactGP with a Matern kernel": "AssertionError",
-    "pyro-ppl: SVI of a linear regression": "AssertionError",
     "neuraloperator: FNO": "\"normal_\" not implemented for 'ComplexFloat'",
-    "spikingjelly: LIFNode": "torch.library.Library",
 }
 
 _VIEWS = "x[...] and x[:] are an alias in ours and a slice in torch"

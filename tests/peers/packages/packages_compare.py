@@ -16,7 +16,7 @@ from differences import CANNOT_RUN, PROFILES
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LISTS = ("models_images", "models_sequences", "parts", "models_transformers", "models_probability",
-         "models_structures")
+         "models_structures", "models_further")
 SHORT = {"models_images": ("vit-pytorch: ViT", "vit-pytorch: CaiT", "vit-pytorch: PiT", "mlp-mixer-pytorch: MLPMixer"),
          "models_sequences": ("x-transformers: Decoder", "x-transformers: Decoder with RMSNorm and SwiGLU",
                               "linformer: LinformerLM"),

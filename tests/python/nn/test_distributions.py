@@ -113,5 +113,53 @@ class Values(unittest.TestCase):
         self.assertLess((stick.inv(shares) - x).abs().max().item(), 1e-9)
 
 
+class Further(unittest.TestCase):
+    def test_generalized_pareto(self):
+        """torch 2.13 computes it in float32 alone; these are the formulas."""
+        one = D.GeneralizedPareto(t(0.5, 1.0, 0.0), t(1.5, 2.0, 2.0), t(0.2, -0.4, 0.0))
+        x = t(2.0, 3.0, 1.0)
+        z = [1.0, 1.0, 0.5]
+        expected = [-math.log(1.5) - 6 * math.log1p(0.2), -math.log(2) + 1.5 * math.log1p(-0.4), -math.log(2) - 0.5]
+        for got, value in zip(one.log_prob(x).tolist(), expected):
+            self.assertAlmostEqual(got, value, 12)
+        survival = [1.2 ** -5, 0.6 ** 2.5, math.exp(-z[2])]
+        for got, value in zip(one.cdf(x).tolist(), survival):
+            self.assertAlmostEqual(got, 1 - value, 12)
+        self.assertLess((one.icdf(one.cdf(x)) - x).abs().max().item(), 1e-12)
+        self.assertAlmostEqual(one.mean[0].item(), 0.5 + 1.5 / 0.8)
+        with self.assertRaisesRegex(ValueError, "to be within the support"):
+            one.log_prob(t(7.0, 7.0, 7.0))  # beyond the end of the second, 1 + 2 / 0.4
+        torch.manual_seed(1)
+        drawn = one.sample((20000,))
+        self.assertLess((drawn.mean(0) - one.mean).abs().max().item(), 0.1)
+
+    def test_angles(self):
+        torch.manual_seed(1)
+        one = D.VonMises(t(0.5, -1.0), t(1.5, 90.0))
+        drawn = one.sample((20000,))
+        self.assertTrue((drawn.abs() <= math.pi).all())
+        sine, cosine = drawn.sin().mean(0), drawn.cos().mean(0)
+        self.assertLess((torch.atan2(sine, cosine) - one.loc).abs().max().item(), 0.05)
+        self.assertLess((1 - (sine**2 + cosine**2).sqrt() - one.variance).abs().max().item(), 0.02)
+
+    def test_factors_of_correlations(self):
+        torch.manual_seed(1)
+        factors = D.LKJCholesky(4, t(2.0)).sample((5000,)).squeeze(1)
+        self.assertTrue(D.constraints.corr_cholesky.check(factors).all())
+        products = factors @ factors.mT
+        off = products[:, 1:, 0]
+        self.assertLess(off.mean(0).abs().max().item(), 0.03)
+        # The marginal of a correlation is a Beta of a = concentration - 1 + dim / 2 on (-1, 1): variance 1 / (2 a + 1).
+        self.assertLess((off.var(0) - 1 / 7).abs().max().item(), 0.015)
+
+    def test_matrices(self):
+        torch.manual_seed(1)
+        one = D.Wishart(torch.tensor(5.0, dtype=torch.float64), torch.eye(2, dtype=torch.float64) * 2)
+        drawn = one.rsample((20000,))
+        self.assertLess((drawn.mean(0) - one.mean).abs().max().item(), 0.2)
+        lower = D.Wishart(one.df, scale_tril=one.scale_tril)
+        self.assertAlmostEqual(lower.log_prob(one.mean).item(), one.log_prob(one.mean).item(), 12)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -84,7 +84,8 @@ class Subclasses(unittest.TestCase):
         x, p, i = of(Logged, 2, 2), torch.ones(2, 2), torch.tensor([1, 0]).as_subclass(Logged)
         T = torch.Tensor
         for call, func in (
-                (lambda: x + p, T.add), (lambda: 2 + x, T.add), (lambda: 1 - x, T.__rsub__), (lambda: 1 / x, T.__rdiv__),
+                (lambda: x + p, T.add), (lambda: 2 + x, T.add), (lambda: 1 - x, T.__rsub__),
+                (lambda: 1 / x, T.__rdiv__),
                 (lambda: x // 2, T.__floordiv__), (lambda: x % 2, T.remainder), (lambda: x @ p, T.matmul),
                 (lambda: x == 1, T.__eq__), (lambda: x < 1, T.lt), (lambda: 1 < x, T.gt), (lambda: i & 1, T.__and__),
                 (lambda: 1 & i, T.bitwise_and), (lambda: -x, T.neg), (lambda: +x, T.positive), (lambda: abs(x), T.abs),
@@ -92,7 +93,8 @@ class Subclasses(unittest.TestCase):
                 (lambda: p[i], T.__getitem__), (lambda: operator.setitem(p.clone(), i, 1.), T.__setitem__),
                 (lambda: x.size(), T.size), (lambda: x.double(), T.double), (lambda: x.add(1), T.add),
                 (lambda: torch.add(x, 1), torch.add), (lambda: torch.add(input=p, other=x), torch.add),
-                (lambda: torch.stack([p, x]), torch.stack), (lambda: F.relu(x), F.relu), (lambda: F.linear(x, p), F.linear),
+                (lambda: torch.stack([p, x]), torch.stack), (lambda: F.relu(x), F.relu),
+                (lambda: F.linear(x, p), F.linear),
                 (lambda: torch.norm(x), torch.norm), (lambda: 1.0 in x, T.__contains__), (lambda: repr(x), T.__repr__)):
             self.assertEqual(self.told(call)[1], [func])
         self.assertEqual(self.told(lambda: x.shape)[1], [T.shape.__get__])
@@ -158,9 +160,11 @@ class Ducks(unittest.TestCase):
         for call, name, count in ((lambda: torch.add(d, p), "add", 2), (lambda: torch.add(p, d), "add", 2),
                                   (lambda: p + d, "add", 2), (lambda: d + p, "add", 2), (lambda: p == d, "eq", 2),
                                   (lambda: torch.cat([p, d]), "cat", 1), (lambda: F.relu(d), "relu", 1),
-                                  (lambda: torch.sum(d, 0), "sum", 2), (lambda: p.add(d), "add", 2), (lambda: p @ d, "matmul", 2),
+                                  (lambda: torch.sum(d, 0), "sum", 2), (lambda: p.add(d), "add", 2),
+                                  (lambda: p @ d, "matmul", 2),
                                   (lambda: torch.unique(d), "unique", 1), (lambda: torch.einsum("i", d), "einsum", 2),
-                                  (lambda: torch.ones(d), "ones", 1), (lambda: F.cross_entropy(d, d), "cross_entropy", 2)):
+                                  (lambda: torch.ones(d), "ones", 1),
+                                  (lambda: F.cross_entropy(d, d), "cross_entropy", 2)):
             found = call()
             self.assertEqual((found[0], found[1], found[2]), (name, (Duck,), count))
         self.assertEqual(torch.add(p, d, alpha=2)[3], {"alpha": 2})
