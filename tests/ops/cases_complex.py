@@ -111,7 +111,10 @@ def lines(name, function, real_input):
             if name in ("fft_irfft", "fft_hfft") and n == 1:
                 yield Bad((array,), "RuntimeError", "Invalid number of data points (0) specified")
                 continue
-            yield case((array,), lambda a: function(a))
+            # Sums of up to 58 numbers of both signs: some results are small next to what they are made of.
+            made = case((array,), lambda a: function(a))
+            made.atol = 1e-5 if g.dtype == "float32" else None
+            yield made
         array = g.array((4, 6, 2)) if real_input else pairs(g, (4, 6, 2))
         for norm in NORMS:
             yield case((array, 5, 1, norm), lambda a, n, dim, norm: function(a, n, dim, norm))

@@ -269,7 +269,7 @@ MT_HOST_KERNEL(COPY)
     uint32_t from = arrays[1].dtype;
     int64_t numel;
     bool flat = to == from && mt__all_contiguous(arrays, 2, &numel);
-    bool moves = flat || (to == from && to == MT_DTYPE_C64); /* which moves as any 8 bytes */
+    bool moves = flat || (to == from && to == MT_DTYPE_C64);       /* which moves as any 8 bytes */
     moves = moves || (from == MT_DTYPE_F32 && to == MT_DTYPE_C64); /* has a loop */
     if (MT_UNLIKELY(to >= MT_DTYPE_C64 || from >= MT_DTYPE_C64) && !moves) {
         return copy_complex(&arrays[0], &arrays[1]);

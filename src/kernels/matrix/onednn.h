@@ -24,7 +24,7 @@
 /* Whether the library is installed; opens it. */
 bool mt__onednn_here(void);
 
-/* The same, on a processor that multiplies bfloat16 (AVX-512 BF16). */
+/* The same, on a processor that multiplies bfloat16 (an extension of AVX-512). */
 bool mt__onednn_bf16(void);
 
 /* For tests and measurements: false acts as if the library were missing. */

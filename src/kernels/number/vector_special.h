@@ -143,7 +143,8 @@ MT_INLINE double mt__lgamma_wide(double x)
     return x != x ? x : result;
 }
 
-/* The recurrence in one fraction up to 10, then the series; psi(x) = psi(1 - x) - pi / tan(pi x). */
+/* The recurrence in one fraction up to 10, then the series; below 0 that of 1 - x, less
+ * pi / tan(pi x). */
 MT_INLINE double mt__digamma_wide(double x)
 {
     double b = x < 0.0 ? 1.0 - x : x;

@@ -25,6 +25,7 @@
 #include <string.h>
 
 enum {
+    SHORT_LINE = 512,
     PIECE_POINTS = 16384 /* elements that a thread is woken for: about 40 us */
 };
 
@@ -553,13 +554,15 @@ static void run_pieces(void *context, int64_t begin, int64_t end)
     mt__scratch_give(block.memory);
 }
 
-/* Lanes where the transform is short, or where neighbouring lines lie together. */
+/* Lanes where the transform is short, or where neighbouring lines lie together. Lines of floats are
+ * turned like a matrix, which up to SHORT_LINE costs less than dividing them. */
 static bool suits_lanes(const fft_job *job, const mt__fft_plan *plan)
 {
     if (block_rows(plan) > MT_FFT_LANE_ROWS || (job->lines < job->lanes / 2 && plan->rows > 0)) {
         return false;
     }
-    return plan->rows == 0 || job->in->strides[job->dim] != 1 || (!plan->is_double && plan->n <= 512);
+    return plan->rows == 0 || job->in->strides[job->dim] != 1 ||
+           (!plan->is_double && plan->n <= SHORT_LINE);
 }
 
 static int run_job(fft_job *job)

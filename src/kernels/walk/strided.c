@@ -213,7 +213,7 @@ static void move_rows(const mt__strided *it, int32_t k, place at, int64_t n, cha
             rows = n / size < left ? n / size : left;
         }
         mt__plane own = {address(it, k, &at), it->strides[k][0],
-                     it->n_dims > 1 ? it->strides[k][1] : 0};
+                         it->n_dims > 1 ? it->strides[k][1] : 0};
         mt__plane packed = {tile, bytes, row * bytes};
         if (unpack) {
             move_plane(&own, &packed, row, rows, bytes);
