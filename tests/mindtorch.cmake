@@ -99,7 +99,8 @@ if(NOT MT_SANITIZE AND NOT MT_HOSTILE)
   mt_test_script(test_run_ops ${MT_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/ops/test_run_ops.py
                  $<TARGET_FILE:mindtorch>)
   mt_test_script(test_ops_complete ${run_ops} --complete)
-  foreach(family IN ITEMS create pointwise gamma special reduce view index order matrix linalg image resample volume grid rnn nn compose alias math optim)
+  foreach(family IN ITEMS create pointwise gamma special reduce view index order matrix linalg eig image resample volume
+          grid rnn nn complex compose alias math optim)
     mt_test_script(test_ops_${family} ${run_ops} --family ${family})
   endforeach()
   # The device with unreadable memory as a shared object: with kernels of its own, because the library hides them.

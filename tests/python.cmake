@@ -104,6 +104,8 @@ set(MT_PYTHON_TESTS
     tensors/test_meta
     tensors/test_indexing
     tensors/test_complex
+    tensors/test_eig
+    nn/test_ctc_loss
     tensors/test_integer_types
     tensors/test_interop
     tensors/test_legacy_types

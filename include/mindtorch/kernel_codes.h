@@ -73,6 +73,7 @@ typedef enum mt_linalg {
     MT_LINALG_SINGULAR,
     MT_LINALG_LEAST_SQUARES,
     MT_LINALG_EXPONENTIAL,
+    MT_LINALG_EIGEN_GENERAL,
     MT_LINALG_COUNT
 } mt_linalg;
 

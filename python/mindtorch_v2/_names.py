@@ -9,15 +9,16 @@ a new row appears without more code. Rows of either set are reached by `_C.ops.N
 _NN = frozenset("""
     adaptive_avg_pool2d adaptive_max_pool2d avg_pool2d binary_cross_entropy cross_entropy_loss elu elu_ gelu
     glu hardsigmoid hardsigmoid_ hardswish hardswish_ mish_ hardtanh hardtanh_ huber_loss l1_loss leaky_relu
-    leaky_relu_ lift_fresh linalg_vector_norm linear log_sigmoid max_pool2d_with_indices mish mse_loss
-    nll_loss nll_loss_forward nll_loss_nd one_hot pad relu6 relu6_ scaled_dot_product_attention silu silu_
+    leaky_relu_ lift_fresh linalg_vector_norm linear log_sigmoid log_sigmoid_forward max_pool2d_with_indices mish
+    mse_loss nll_loss nll_loss_forward nll_loss_nd one_hot pad relu6 relu6_ scaled_dot_product_attention silu silu_
     smooth_l1_loss softplus _to_copy _unsafe_view alias numpy_T mT slice nonzero_numpy
     adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d col2im im2col max_pool3d_with_indices max_unpool2d
     max_unpool3d multi_margin_loss multilabel_margin_loss pad_sequence soft_margin_loss softshrink
     upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d
     upsample_nearest3d upsample_trilinear3d _unique2 unique_dim
-    fft_fft fft_fft2 fft_fftfreq fft_fftn fft_fftshift fft_hfft fft_ifft fft_ifft2 fft_ifftn fft_ifftshift
-    fft_ihfft fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2 fft_rfftfreq fft_rfftn
+    fft_fft fft_fft2 fft_fftfreq fft_fftn fft_fftshift fft_hfft fft_hfft2 fft_hfftn fft_ifft fft_ifft2 fft_ifftn
+    fft_ifftshift
+    fft_ihfft fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2 fft_rfftfreq fft_rfftn
 """.split())
 
 # Methods of Tensor alone.

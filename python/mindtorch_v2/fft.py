@@ -9,7 +9,7 @@ from ._C import ops as _ops
 
 __all__ = [
     "fft", "ifft", "fft2", "ifft2", "fftn", "ifftn", "rfft", "irfft", "rfft2", "irfft2", "rfftn", "irfftn",
-    "hfft", "ihfft", "fftfreq", "rfftfreq", "fftshift", "ifftshift",
+    "hfft", "ihfft", "hfft2", "ihfft2", "hfftn", "ihfftn", "fftfreq", "rfftfreq", "fftshift", "ifftshift",
 ]
 
 
@@ -54,6 +54,11 @@ fftn = _of_space("fftn", "The transform of several dimensions; all of them by de
 ifftn = _of_space("ifftn", "The inverse of fftn().", None)
 rfftn = _of_space("rfftn", "rfft() of the last dimension, fft() of the others.", None)
 irfftn = _of_space("irfftn", "The inverse of rfftn().", None)
+
+hfft2 = _of_space("hfft2", "fft() of one of two dimensions, hfft() of the last: real.", (-2, -1))
+ihfft2 = _of_space("ihfft2", "The inverse of hfft2().", (-2, -1))
+hfftn = _of_space("hfftn", "fft() of several dimensions, hfft() of the last: real.", None)
+ihfftn = _of_space("ihfftn", "The inverse of hfftn().", None)
 
 
 def _frequencies(row, n, d, out, dtype, device, requires_grad):

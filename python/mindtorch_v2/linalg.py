@@ -6,7 +6,8 @@ from ._C import Tensor, ops as _ops
 from ._C import _LinAlgError as LinAlgError
 
 _ROWS = """
-    cholesky cholesky_ex cross cond det diagonal eigh eigvalsh householder_product inv inv_ex lstsq lu lu_factor
+    cholesky cholesky_ex cross cond det diagonal eig eigh eigvals eigvalsh
+    householder_product inv inv_ex lstsq lu lu_factor
     lu_factor_ex lu_solve matmul matrix_exp matrix_norm matrix_power multi_dot qr slogdet solve solve_ex svd svdvals
     tensorinv tensorsolve vander vecdot
 """.split()
@@ -14,7 +15,7 @@ _ROWS = """
 globals().update({name: getattr(_ops, f"linalg_{name}") for name in _ROWS})
 
 __all__ = sorted(_ROWS + """
-    LinAlgError eig eigvals matrix_rank norm pinv solve_triangular vector_norm
+    LinAlgError matrix_rank norm pinv solve_triangular vector_norm
 """.split())
 
 
@@ -68,21 +69,6 @@ def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None):
 def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
     """X of AX = B, or of XA = B without left; A is a triangle, its other half is not read."""
     return _ops.linalg_solve_triangular(A, B, upper=upper, left=left, unitriangular=unitriangular, **_given(out))
-
-
-def _no_complex(name):
-    raise NotImplementedError(f"linalg.{name}() has complex results, which are not implemented; linalg.eigh() and "
-                              "linalg.eigvalsh() are for symmetric matrices")
-
-
-def eig(A, *, out=None):
-    """Not implemented: the results are complex."""
-    _no_complex("eig")
-
-
-def eigvals(A, *, out=None):
-    """Not implemented: the results are complex."""
-    _no_complex("eigvals")
 
 
 _overriding.offer_all(globals())

@@ -78,6 +78,7 @@ set(MINDTORCH_SOURCES
     src/mindtorch/ops/nn/op_attention.c
     src/mindtorch/ops/nn/op_batch_norm.c
     src/mindtorch/ops/nn/op_cross_entropy.c
+    src/mindtorch/ops/nn/op_ctc_loss.c
     src/mindtorch/ops/nn/op_dropout.c
     src/mindtorch/ops/nn/op_embedding.c
     src/mindtorch/ops/nn/op_layer_norm.c
@@ -130,6 +131,7 @@ set(MINDTORCH_SOURCES
     src/mindtorch/autograd/formulas/derive_compose.c
     src/mindtorch/autograd/formulas/derive_image.c
     src/mindtorch/autograd/formulas/derive_index.c
+    src/mindtorch/autograd/formulas/derive_linalg_eig.c
     src/mindtorch/autograd/formulas/derive_linalg_factor.c
     src/mindtorch/autograd/formulas/derive_linalg_solve.c
     src/mindtorch/autograd/formulas/derive_loss.c
@@ -166,6 +168,7 @@ set(MT_KERNEL_SOURCES
     src/kernels/entry/host_complex.c
     src/kernels/entry/host_copy.c
     src/kernels/entry/host_create.c
+    src/kernels/entry/host_ctc_loss.c
     src/kernels/entry/host_lanes.c
     src/kernels/entry/host_layer_norm.c
     src/kernels/entry/host_nll_loss.c

@@ -83,7 +83,7 @@ const cf_case cf_cases[] = {
      "i0 i1"},
     {K(UNARY), MT_UNARY_ERFCX, MT_UNARY_ENTR, "hgfd", "x[3,4] x[3,4]+", "", ""},
     {K(UNARY), MT_UNARY_LOGIT, MT_UNARY_LOGIT, "fd", "x[3,4] x[3,4]+", "", "r0.25"},
-    {K(UNARY), MT_UNARY_I0, MT_UNARY_EXPONENT, "fd", "x[3,4] x[3,4]+", "", ""},
+    {K(UNARY), MT_UNARY_I0, MT_UNARY_EXP_DECAY, "fd", "x[3,4] x[3,4]+", "", ""},
     {K(BINARY), MT_BINARY_GAMMAINC, MT_BINARY_XLOG1PY, "fd", "x[3,4] x[3,4]+ x[3,4]+", "0",
      "i0 i1"},
     {K(SAMPLE), 0, 1, "fd", "x[3,5] x[3,5]+", "7 3", ""},
@@ -117,8 +117,8 @@ const cf_case cf_cases[] = {
      "i1 n n n"},
     {K(TERNARY), MT_TERNARY_WHERE, MT_TERNARY_WHERE, "fd", "x[3,4] ?[3,4] - x[3,4]", "2",
      "i1 n r2.5 n"},
-    {K(TERNARY), MT_TERNARY_LERP, MT_TERNARY_ELU_BACKWARD, "fd", "x[3,4]t x[3,4] x[3,4]b2 x[3,4]",
-     "0", "r0.5 n n n"},
+    {K(TERNARY), MT_TERNARY_LERP, MT_TERNARY_LOG_SIGMOID_BACKWARD, "fd",
+     "x[3,4]t x[3,4] x[3,4]b2 x[3,4]", "0", "r0.5 n n n"},
 
     /* ---- reductions ---- */
     {K(REDUCE), MT_REDUCE_SUM, MT_REDUCE_MIN, "fd", "x[3,4]b2 x[3,4]", "", ""},
@@ -159,6 +159,10 @@ const cf_case cf_cases[] = {
     {ONE(NLL_LOSS), "fd", "x[] x[] x[4,3] l[4]#0:3 -", "2 1", ""},
     {ONE(NLL_LOSS_BACKWARD), "fd", "x[4,3] x[] x[4,3] l[4]#0:3 x[3]+ x[]+", "1 -100", ""},
     {ONE(NLL_LOSS_BACKWARD), "fd", "x[4,3] x[4] x[4,3] l[4]#0:3 - x[]+", "0 1", ""},
+    {ONE(CTC_LOSS), "fd", "x[2] x[2,3,5] x[3,2,4] l[4]#0:4 l[2,3]#1:3", "0", ""},
+    {ONE(CTC_LOSS), "fd", "x[2] x[2,3,5] x[3,2,4]t l[4]#0:4 l[2,3]#2:3", "1", ""},
+    {ONE(CTC_LOSS_BACKWARD), "fd", "x[3,2,4]t x[2] x[3,2,4] l[4]#0:4 l[2,3]#1:3 x[2] x[2,3,5]",
+     "0 0", ""},
 
     /* ---- matrices and images ---- */
     {ONE(GEMM), "fd", "x[2,3,5] x[2,3,4] x[2,4,5]t", "", "r1 r0"},
@@ -236,6 +240,10 @@ const cf_case cf_cases[] = {
      "0 0 0 0", "r0"},
     {K(LINALG), MT_LINALG_LEAST_SQUARES, MT_LINALG_LEAST_SQUARES, "fd",
      "x[1,4,2]t x[1,4,3]t l[1] - i[1]", "1 0 0 0", "r0.000001"},
+    {K(LINALG), MT_LINALG_EIGEN_GENERAL, MT_LINALG_EIGEN_GENERAL, "f",
+     "c[1,3] c[1,3,3]t x[1,3,3]t i[1]", "0 0 0 0", "r0"},
+    {K(LINALG), MT_LINALG_EIGEN_GENERAL, MT_LINALG_EIGEN_GENERAL, "cz", "x[1,3] - x[1,3,3]t i[1]",
+     "0 0 0 0", "r0"},
     {K(LINALG), MT_LINALG_EXPONENTIAL, MT_LINALG_EXPONENTIAL, "fd", "x[1,3,3]t x[1,3,3]t",
      "0 0 0 0", "r0"},
 

@@ -153,6 +153,33 @@ for _name, _real in (("fft2", False), ("ifft2", False), ("rfft2", True), ("irfft
     spaces("fft_" + _name, getattr(np.fft, _name), _real)
 
 
+def hfftn_of(a, s=None, dim=None, norm=None):
+    """NumPy has hfft() of one dimension."""
+    dim = tuple(range(a.ndim))[-len(s) if s else 0:] if dim is None else dim
+    s = (*(a.shape[d] for d in dim[:-1]), None) if s is None else s
+    others = np.fft.fftn(a, s[:-1], dim[:-1], norm) if len(dim) > 1 else a
+    return np.fft.hfft(others, s[-1], dim[-1], norm)
+
+
+def ihfftn_of(a, s=None, dim=None, norm=None):
+    dim = tuple(range(a.ndim))[-len(s) if s else 0:] if dim is None else dim
+    s = tuple(a.shape[d] for d in dim) if s is None else s
+    for d, n in zip(dim[:-1], s[:-1]):
+        a = np.take(a, range(min(n, a.shape[d])), d)
+        a = np.pad(a, [(0, n - a.shape[d] if axis == d % a.ndim else 0) for axis in range(a.ndim)])
+    line = np.fft.ihfft(a, s[-1], dim[-1], norm)
+    return np.fft.ifftn(line, None, dim[:-1], norm) if len(dim) > 1 else line
+
+
+def of_two(function):
+    return lambda a, s=None, dim=(-2, -1), norm=None: function(a, s, dim, norm)
+
+
+for _name, _function, _real in (("hfft2", of_two(hfftn_of), False), ("ihfft2", of_two(ihfftn_of), True),
+                                ("hfftn", hfftn_of, False), ("ihfftn", ihfftn_of, True)):
+    spaces("fft_" + _name, _function, _real)
+
+
 @cases("_fft_c2c", dtypes=FLOATS, skip={"0-d": "has no dimension to transform"})
 def fft_c2c(g):
     yield case((pairs(g, (0, 6)), (1,), 0, True), lambda a, *rest: np.fft.fft(a))

@@ -157,6 +157,23 @@ def glu(g):
     yield Bad((g.array((2,)), 3), "IndexError", "Dimension out of range")
 
 
+@cases("glu_backward", dtypes=NUMBERS, skip={"0-d": "is refused"})
+def glu_backward(g):
+    if g.integer:
+        yield Bad((g.array((1,)), g.array((2,)), 0), "NotImplementedError", "\"glu_cpu\" not implemented for")
+        return
+
+    def reference(d, a, dim):
+        first, second = np.split(a, 2, dim)
+        gate = sigmoid(second)
+        return np.concatenate([d * gate, d * first * gate * (1 - gate)], dim)
+
+    for half, shape, dim in (((3, 2), (3, 4), -1), ((2, 3), (4, 3), 0), ((2, 3, 3), (2, 6, 3), 1), ((0, 2), (0, 4), 1)):
+        yield Case((g.array(half), g.array(shape), dim), {}, reference, double=dim == 1)
+    yield Bad((g.array((1,)), g.array((3,)), 0), "RuntimeError", "Halving dimension must be even")
+    yield Bad((g.other("float16", (2,)), g.array((4,)), 0), "RuntimeError", "Found dtype Half but expected")
+
+
 # ---- dropout ----
 
 def kept_or_dropped(per_channel, before, got, p):
@@ -376,6 +393,25 @@ def hardtanh_backward(g):
     halves = g.cast(g.rng.integers(-3, 3, (3, 4)) + 0.5)
     yield Case((g.array((3, 4)), halves, -1, 1), {}, reference)
     yield Case((g.array((3, 4)), halves, -2, 1.25), {}, reference)
+
+
+@cases("hardshrink_backward", "softshrink_backward")
+def shrink_backward(g):
+    def reference(d, x, lambd):
+        return np.where(np.abs(x) <= lambd, 0, d)
+    for lambd in (0.5, 0, -1, 1.5):
+        yield Case((g.array((3, 4)), g.away((3, 4), 0.75), lambd), {}, reference)
+    yield Case((g.array((4,)), g.cast([0.5, -0.5, np.nan, np.inf]), 0.5), {}, reference, grad=False)
+
+
+@cases("log_sigmoid_backward")
+def log_sigmoid_backward(g):
+    def reference(d, x, buffer):
+        return d * np.where(x < 0, 1, buffer) / (1 + buffer)
+    for shape in ((3, 4), (0, 3), ()):
+        x = g.away(shape)
+        yield Case((g.array(shape), x, Fixed(g.cast(np.exp(-np.abs(np.asarray(x, np.float64)))))), {}, reference,
+                   grad_args=(0,))  # the buffer is of x
 
 
 @cases("_prelu_kernel")

@@ -25,7 +25,7 @@ def digamma(x):
         below = -np.sum(1 / (up + steps), axis=0)
         end = up + 30
         value = below + np.log(end) - 1 / (2 * end) - 1 / (12 * end**2) + 1 / (120 * end**4) - 1 / (252 * end**6)
-        part = x - np.floor(x)
+        part = x - np.rint(x)
         value = np.where(x < 0, np.where(part == 0, NAN, value - np.pi / np.tan(np.pi * part)), value)
     return np.where(x == 0, -np.copysign(INF, x), np.where(np.isinf(x), np.where(x > 0, INF, NAN), value))
 

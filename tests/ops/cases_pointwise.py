@@ -511,8 +511,16 @@ def activations(g):
         yield Bad((g.array((2,)),), "NotImplementedError", f"\"{kernel}\" not implemented for")
         return
     for more in parameters:
-        yield Case((g.away((3, 4)), *more), {}, reference, double=name(g) not in ("leaky_relu", "elu"))
+        for shape in ((3, 4), (0, 3), ()):
+            yield Case((g.away(shape), *more), {}, reference, double=name(g) not in ("leaky_relu", "elu"))
     yield Case((g.cast([INF, -30.0, 30.0, 0.0]), *parameters[-1]), {}, reference, grad=False)
+
+
+@cases("log_sigmoid_forward")
+def log_sigmoid_forward(g):
+    for shape in ((3, 4), (0, 3), ()):
+        yield Case((g.array(shape),), {}, lambda a: (-np.logaddexp(0, -a), np.exp(-np.abs(a))),
+                   grad=False)  # log_sigmoid's cases have it
 
 
 @cases("gelu", dtypes=NUMBERS)

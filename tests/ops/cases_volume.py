@@ -4,7 +4,7 @@ import itertools
 import math
 
 import numpy as np
-from opcases import Bad, Case, Fixed, cases
+from opcases import FLOATS, HALVES, Bad, Case, Fixed, cases
 
 VOLUMES = {"0-d": "takes volumes", "empty": "volumes are not empty"}
 SOME = ("contiguous", "mixed")
@@ -259,6 +259,150 @@ def shrinks(g):
     for shape in ((3, 4), (0, 3), ()):
         yield Case((g.away(shape, 1.0),), {}, run)
         yield Case((g.away(shape, -0.5), 0.5), {}, run)
+
+
+# ---- connectionist temporal classification ----
+
+def labels_of(targets, lengths, sample):
+    """A sample's labels: targets are padded rows, or all labels one after the other."""
+    if np.ndim(targets) == 2:
+        return tuple(targets[sample, :lengths[sample]])
+    start = int(np.sum(lengths[:sample]))
+    return tuple(targets[start:start + lengths[sample]])
+
+
+def spells(way, blank):
+    """What a class for each step means: repeated ones are one, blanks are none."""
+    return tuple(c for i, c in enumerate(way) if c != blank and (i == 0 or way[i - 1] != c))
+
+
+def ctc_ways(log_probs, targets, input_lengths, target_lengths, blank):
+    """Every way that spells a sample's labels, one by one: losses, and how likely each class is at each step."""
+    lengths, inputs = np.reshape(target_lengths, -1).astype(int), np.reshape(input_lengths, -1).astype(int)
+    losses, shares = np.zeros(log_probs.shape[1]), np.zeros(log_probs.shape)
+    for n in range(log_probs.shape[1]):
+        steps = range(inputs[n])
+        ways = [way for way in itertools.product(range(log_probs.shape[2]), repeat=inputs[n])
+                if spells(way, blank) == labels_of(targets, lengths, n)]
+        logs = np.array([sum(log_probs[t, n, way[t]] for t in steps) for way in ways], float)
+        most = logs.max() if ways else -np.inf
+        losses[n] = -(most + np.log(np.exp(logs - most).sum())) if ways else np.inf
+        for way, log in zip(ways, logs):
+            for t in steps:
+                shares[t, n, way[t]] += np.exp(log + losses[n])
+    return losses, shares
+
+
+def ctc_alphas(log_probs, targets, input_lengths, target_lengths, blank):
+    steps, batch, _ = log_probs.shape
+    alphas = np.full((batch, steps, 2 * max(target_lengths) + 1), -np.inf)
+    for n in range(batch):
+        states = [blank]
+        for label in labels_of(targets, target_lengths, n):
+            states += [label, blank]
+        for t, (s, label) in itertools.product(range(input_lengths[n]), enumerate(states)):
+            if t == 0:
+                alphas[n, t, s] = log_probs[t, n, label] if s < 2 else -np.inf
+                continue
+            skips = s > 1 and states[s - 2] != label
+            before = alphas[n, t - 1, max(0, s - 2 if skips else s - 1):s + 1]
+            alphas[n, t, s] = np.logaddexp.reduce(before) + log_probs[t, n, label]
+    return alphas
+
+
+def ctc_of(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity=False):
+    batch = log_probs if log_probs.ndim == 3 else log_probs[:, None]
+    losses, _ = ctc_ways(batch, targets, input_lengths, target_lengths, blank)
+    losses = np.where(np.isinf(losses) & zero_infinity, 0, losses)
+    if reduction == 1:
+        return (losses / np.maximum(np.reshape(target_lengths, -1), 1)).mean()
+    return losses.sum() if reduction == 2 else losses if log_probs.ndim == 3 else losses[0]
+
+
+def no_halves(*names, **options):
+    """Cases of rows that refuse half types, as torch does."""
+    def register(function):
+        def rows(g):
+            for item in function(g):
+                if g.dtype not in HALVES:
+                    yield item
+                elif isinstance(item, Case):
+                    title = "Half" if g.dtype == "float16" else "BFloat16"
+                    yield Bad(item.args, "NotImplementedError", f"\"ctc_loss_cpu\" not implemented for '{title}'")
+                    return
+        rows.__module__ = function.__module__
+        return cases(*names, dtypes=FLOATS + HALVES, **options)(rows)
+    return register
+
+
+def ctc_inputs(g):
+    """log_probs, padded targets and the same ones without padding, lengths; the last sample has no way."""
+    log_probs = g.array((4, 3, 3), -3.0, -0.2)
+    padded = np.array([[1, 2], [2, 2], [1, 2]], np.int64)
+    return log_probs, padded, np.array([1, 2, 2, 2, 1, 2], np.int64), [4, 4, 1], [2, 2, 2]
+
+
+@no_halves("ctc_loss.IntList", "ctc_loss.Tensor", skip={"0-d": "has steps and classes", "empty": "is refused"})
+def ctc_loss(g):
+    log_probs, padded, flat, inputs, lengths = ctc_inputs(g)
+    as_given = list if g.op.endswith("IntList") else lambda numbers: np.asarray(numbers, np.int64)
+    for reduction in REDUCTIONS:
+        yield Case((log_probs, padded, as_given(inputs), as_given(lengths), 0, reduction), {}, ctc_of, grad=False)
+        yield Case((log_probs, padded, as_given([3, 0, 4]), as_given([1, 0, 0]), 0, reduction), {}, ctc_of, grad=False)
+        yield Case((log_probs, flat, as_given(inputs), as_given(lengths), 0, reduction, True), {}, ctc_of, grad=False)
+        yield Case((log_probs[:, 0], padded[0], as_given([4]), as_given([2]), 0, reduction), {}, ctc_of, grad=False)
+    yield Case((log_probs, padded.astype(np.int32) - 1, as_given([4, 3, 3]), as_given(lengths), 2), {}, ctc_of,
+               grad=False)
+    yield Bad((log_probs, padded, as_given([4, 5, 1]), as_given(lengths)), "RuntimeError",
+              "Expected input_lengths to have value at most 4, but got value 5")
+    yield Bad((log_probs, padded, as_given(inputs), as_given([2, -1, 1])), "RuntimeError",
+              "Expected target_lengths to have value at least 0, but got value -1")
+    yield Bad((log_probs, padded, as_given(inputs), as_given([2, 3, 1])), "RuntimeError",
+              "Expected tensor to have size at least 3 at dimension 1, but got size 2")
+    yield Bad((log_probs, flat[:5], as_given(inputs), as_given(lengths)), "RuntimeError",
+              "Expected tensor to have size 6 at dimension 0, but got size 5")
+    yield Bad((log_probs, padded, as_given(inputs[:2]), as_given(lengths)), "RuntimeError",
+              "input_lengths must be of size batch_size")
+    yield Bad((log_probs, padded, as_given(inputs), as_given(lengths), 3), "RuntimeError",
+              "blank must be in label range")
+    yield Bad((log_probs[:0], padded, as_given([0, 0, 0]), as_given(lengths)), "RuntimeError",
+              "log_probs tensor must not be empty")
+
+
+@no_halves("_ctc_loss", skip={"0-d": "has steps and classes", "empty": "is refused"})
+def ctc_loss_forward(g):
+    log_probs, padded, flat, inputs, lengths = ctc_inputs(g)
+
+    def reference(*args):
+        return ctc_of(*args, reduction=0), ctc_alphas(*args)
+
+    yield Case((log_probs, padded, inputs, lengths, 0), {}, reference, grad=False)
+    yield Case((log_probs, flat[:4], [2, 3, 0], [1, 2, 1], 0), {}, reference, grad=False)
+    yield Bad((log_probs[0], padded, inputs, lengths), "RuntimeError",
+              "Expected 3-dimensional tensor, but got 2-dimensional tensor for argument #1 'log_probs'")
+
+
+@no_halves("_ctc_loss_backward", skip={"0-d": "has steps and classes", "empty": "is refused", "extremes": {
+    kind: "log_alpha belongs to other log_probs" for kind in ("large", "small", "mean")}})
+def ctc_loss_backward(g):
+    log_probs, padded, flat, inputs, lengths = ctc_inputs(g)
+
+    def reference(grad, log_probs, targets, inputs, lengths, losses, alphas, blank, zero_infinity=False):
+        _, shares = ctc_ways(log_probs, targets, inputs, lengths, blank)
+        made = np.zeros(log_probs.shape)
+        for n, steps in enumerate(inputs):
+            made[:steps, n] = (np.exp(log_probs[:steps, n]) - shares[:steps, n]) * grad[n]
+            if np.isinf(losses[n]):
+                made[:steps, n] = 0 if zero_infinity else np.nan
+        return made
+
+    for targets, inputs, lengths in ((padded, inputs, lengths), (flat[:4], [2, 3, 4], [1, 2, 1]),
+                                     (padded, [2, 0, 1], [0, 0, 1])):
+        given = (np.asarray(log_probs, np.float64), targets, inputs, lengths, 0)
+        kept = Fixed(g.cast(ctc_of(*given, 0))), Fixed(g.cast(ctc_alphas(*given)))
+        for zero_infinity in (False, True):
+            yield Case((g.array((3,)), Fixed(log_probs), Fixed(targets), inputs, lengths, *kept, 0, zero_infinity), {},
+                       reference, grad=False)
 
 
 @cases("alpha_dropout", "feature_alpha_dropout", skip={"extremes": {"large": "random", "ends": "random"}})

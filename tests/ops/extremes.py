@@ -24,10 +24,11 @@ HALVES = ("float16", "bfloat16")
 NUMBERS = (float("inf"), -float("inf"), float("nan"), 1e30, -1e30, 1e-30, 0, -0.0, -1, 2, 0.5, 2 ** 40, 255, True)
 # Parameters that say where: other numbers there are another call, not another value.
 PLACES = frozenset("""
-    index indices target mask condition repeats batch_list output_mask
+    index indices target targets input_lengths target_lengths mask condition repeats batch_list output_mask
 """.split())
 # What must go with the other arguments of its row.
 KEPT = {
+    "_ctc_loss_backward": ("neg_log_likelihood", "log_alpha"),
     "_scaled_dot_product_flash_attention_for_cpu_backward": ("query", "key", "value", "out", "logsumexp"),
     "native_batch_norm_backward": ("save_mean", "save_invstd"),
     "native_layer_norm_backward": ("mean", "rstd"),

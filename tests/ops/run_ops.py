@@ -30,8 +30,8 @@ import opcases
 from layouts import collect, map_arrays, place_all, strip
 
 HERE = pathlib.Path(__file__).resolve().parent
-FAMILIES = ("create", "pointwise", "gamma", "special", "reduce", "view", "index", "order", "matrix", "linalg", "image",
-            "resample", "volume", "grid", "rnn", "nn", "complex", "compose", "alias", "math", "optim")
+FAMILIES = ("create", "pointwise", "gamma", "special", "reduce", "view", "index", "order", "matrix", "linalg", "eig",
+            "image", "resample", "volume", "grid", "rnn", "nn", "complex", "compose", "alias", "math", "optim")
 TOLERANCES = {"float64": (1e-11, 1e-12), "float32": (2e-5, 2e-6), "float16": (2e-3, 1e-3),
               "bfloat16": (1.6e-2, 1e-2)}
 CATEGORY = {"bool": 0, **dict.fromkeys(opcases.INTEGERS + opcases.SHORTS + opcases.UNSIGNED, 1)}

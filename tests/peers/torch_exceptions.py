@@ -114,6 +114,7 @@ DECISIONS = [
     ("(linalg_)?matrix_power", "node", "torch's UnsafeViewBackward0", "fewer views: mm and bmm as they come"),
     ("linalg_vecdot", "node", "torch's VdotBackward0", "there are no complex numbers: dot"),
     ("linalg_tensorinv", "node", "torch's ReshapeAliasBackward0", "reshape of what can be viewed is view"),
+    ("fft_hfftn", "value", "float32", "another FFT rounds in another order, which sums that cancel show"),
     # ---- messages ----
     ("index", "words", "out of bounds for dimension 0|Dimension out of range",
      "torch numbers dimensions after its own transposition"),

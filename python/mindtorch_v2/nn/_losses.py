@@ -70,6 +70,14 @@ def _reduced(loss, reduction):
     return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
 
 
+def ctc_loss(
+    log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False
+):
+    """How unlikely it is that classes, step by step, spell sequences of labels."""
+    code = _reduction.get_enum(reduction)
+    return ops.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, code, zero_infinity)
+
+
 def poisson_nll_loss(
     input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"
 ):

@@ -24,7 +24,9 @@ static void find_lapack(void)
     lapack.here = MT_I_BOTH(getrf) && MT_I_BOTH(getrs) && MT_I_BOTH(potrf) && MT_I_BOTH(potrs) &&
                   MT_I_BOTH(potri) && MT_I_BOTH(geqrf) && MT_I_BOTH(orgqr) && MT_I_BOTH(trsm) &&
                   MT_I_BOTH(syevd) && MT_I_BOTH(gesdd) && MT_I_BOTH(gels) && MT_I_BOTH(gelsy) &&
-                  MT_I_BOTH(gelsd) && MT_I_BOTH(gelss);
+                  MT_I_BOTH(gelsd) && MT_I_BOTH(gelss) && MT_I_BOTH(geev) &&
+                  mt__openblas_find("cgeev_", (void *)&lapack.single.complex_geev) &&
+                  mt__openblas_find("zgeev_", (void *)&lapack.twice.complex_geev);
 }
 
 const mt__lapack *mt__lapack_of(mt_dtype dtype)

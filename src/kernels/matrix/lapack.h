@@ -48,6 +48,13 @@ typedef struct mt__lapack {
     void (*gelss)(const int *m, const int *n, const int *columns, void *a, const int *lda, void *b,
                   const int *ldb, void *values, const void *rcond, int *rank, void *work,
                   const int *lwork, int *info);
+    void (*geev)(const char *left, const char *right, const int *n, void *a, const int *lda,
+                 void *real, void *imaginary, void *vl, const int *ldvl, void *vr, const int *ldvr,
+                 void *work, const int *lwork, int *info, size_t, size_t);
+    /* cgeev and zgeev */
+    void (*complex_geev)(const char *left, const char *right, const int *n, void *a, const int *lda,
+                         void *values, void *vl, const int *ldvl, void *vr, const int *ldvr,
+                         void *work, const int *lwork, void *rwork, int *info, size_t, size_t);
 } mt__lapack;
 
 /* The routines of float32 or float64, with OpenBLAS set to one thread; NULL: OpenBLAS, or one of

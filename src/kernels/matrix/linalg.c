@@ -5,8 +5,8 @@
  * no LAPACK, all of it fails and says so: our own loops would be a second implementation of
  * everything, and much slower, for machines that need one package.
  *
- *   LA1  LAPACK is not called with NaN or infinities where it might not end: EIGEN, SINGULAR and
- *        LEAST_SQUARES report such a matrix by info.
+ *   LA1  LAPACK is not called with NaN or infinities where it might not end: EIGEN, EIGEN_GENERAL,
+ *        SINGULAR and LEAST_SQUARES report such a matrix by info.
  *   LA2  Sizes are checked to fit LAPACK's 32-bit integers before anything is called.
  */
 #include "base/fail.h"
@@ -30,7 +30,8 @@ typedef struct job {
     const mt__lapack *f;
     const mt_kernel_call *call;
     int (*run)(const struct job *job, int64_t i); /* one matrix */
-    bool twice;                                   /* float64 */
+    bool twice;                                   /* float64, or complex128 */
+    bool is_complex;                              /* the matrices of EIGEN_GENERAL */
     _Atomic(int) *wrong;                          /* a pivot that is not a row; 1 to n are right */
     _Atomic(int) status;
 } job;
@@ -149,10 +150,11 @@ static int *take_integers(int count)
 
 static bool is_finite(const job *j, uint32_t t, int64_t i)
 {
-    int ld = lead(j, t);
+    int parts = j->is_complex ? 2 : 1;
+    int ld = parts * lead(j, t);
     for (int64_t c = 0; c < columns(j, t); c++) {
         const void *column = column_of(j, at(j, t, i), ld, c);
-        for (int64_t r = 0; r < rows(j, t); r++) {
+        for (int64_t r = 0; r < parts * rows(j, t); r++) {
             if (!isfinite(element(j, column, r))) {
                 return false;
             }
@@ -374,7 +376,7 @@ static int run_reflected(const job *j, int64_t i)
     return 0;
 }
 
-/* ---- eigenvalues and singular values --------------------------------------------------------- */
+/* ---- eigenvalues ----------------------------------------------------------------------------- */
 
 static int run_eigen(const job *j, int64_t i)
 {
@@ -407,6 +409,114 @@ static int run_eigen(const job *j, int64_t i)
     mt__scratch_give(work);
     return taken ? 0 : MT_ENOMEM;
 }
+
+/* ---- eigenvalues of any square matrix -------------------------------------------------------- */
+
+/* Element i of complex numbers. */
+static void put_complex(const job *j, void *line, int64_t i, double real, double imaginary)
+{
+    if (j->twice) {
+        ((double *)line)[2 * i] = real;
+        ((double *)line)[2 * i + 1] = imaginary;
+    } else {
+        ((float *)line)[2 * i] = (float)real;
+        ((float *)line)[2 * i + 1] = (float)imaginary;
+    }
+}
+
+/* Vectors of a real matrix: a column for a real value, two (parts) for a pair of conjugates. */
+static void put_pairs(const job *j, int64_t i, const void *imaginary, void *packed, int n)
+{
+    int ld = lead(j, 1);
+    for (int c = 0; c < n; c++) {
+        double sign = element(j, imaginary, c);
+        int first = sign < 0 ? c - 1 : c;
+        const void *real = column_of(j, packed, n, first);
+        const void *rest = column_of(j, packed, n, sign == 0 ? first : first + 1);
+        void *column = column_of(j, at(j, 1, i), 2 * ld, c);
+        for (int r = 0; r < n; r++) {
+            double part = element(j, rest, r);
+            put_complex(j, column, r, element(j, real, r), sign == 0 ? 0 : sign < 0 ? -part : part);
+        }
+    }
+}
+
+static int run_real_general(const job *j, int64_t i)
+{
+    int n = rows(j, 2);
+    int ld = lead(j, 2);
+    int info = 0;
+    int size = -1;
+    bool vectors = !is_absent(j, 1);
+    const char *what = vectors ? "V" : "N";
+    number answer;
+    number none;
+    j->f->geev("N", what, &n, at(j, 2, i), &ld, &none, &none, &none, &n, &none, &n, &answer, &size,
+               &info, 1, 1);
+    size = work_size(j, &answer);
+    void *work = take_work(j, size);
+    void *real = take_work(j, n);
+    void *imaginary = take_work(j, n);
+    void *packed = take_work(j, vectors ? n * n : 1);
+    bool taken = work != NULL && real != NULL && imaginary != NULL && packed != NULL;
+    if (taken) {
+        j->f->geev("N", what, &n, at(j, 2, i), &ld, real, imaginary, &none, &n, packed, &n, work,
+                   &size, &info, 1, 1);
+        put_info(j, 3, i, info);
+        for (int k = 0; k < n; k++) {
+            put_complex(j, at(j, 0, i), k, element(j, real, k), element(j, imaginary, k));
+        }
+        if (vectors) {
+            put_pairs(j, i, imaginary, packed, n);
+        }
+    }
+    mt__scratch_give(packed);
+    mt__scratch_give(imaginary);
+    mt__scratch_give(real);
+    mt__scratch_give(work);
+    return taken ? 0 : MT_ENOMEM;
+}
+
+static int run_complex_general(const job *j, int64_t i)
+{
+    int n = rows(j, 2);
+    int ld = lead(j, 2);
+    int info = 0;
+    int size = -1;
+    bool vectors = !is_absent(j, 1);
+    const char *what = vectors ? "V" : "N";
+    int ldv = vectors ? lead(j, 1) : n;
+    number answer[2];
+    number none[2];
+    void *v = vectors ? at(j, 1, i) : none;
+    void *reals = take_work(j, 2 * n);
+    if (reals == NULL) {
+        return MT_ENOMEM;
+    }
+    j->f->complex_geev("N", what, &n, at(j, 2, i), &ld, at(j, 0, i), none, &n, v, &ldv, answer,
+                       &size, reals, &info, 1, 1);
+    size = work_size(j, answer);
+    void *work = take_work(j, 2 * size);
+    if (work != NULL) {
+        j->f->complex_geev("N", what, &n, at(j, 2, i), &ld, at(j, 0, i), none, &n, v, &ldv, work,
+                           &size, reals, &info, 1, 1);
+        put_info(j, 3, i, info);
+    }
+    mt__scratch_give(work);
+    mt__scratch_give(reals);
+    return work != NULL ? 0 : MT_ENOMEM;
+}
+
+static int run_general(const job *j, int64_t i)
+{
+    if (rows(j, 2) == 0 || !is_finite(j, 2, i)) { /* LA1 */
+        put_info(j, 3, i, rows(j, 2) == 0 ? 0 : NOT_FINITE);
+        return 0;
+    }
+    return j->is_complex ? run_complex_general(j, i) : run_real_general(j, i);
+}
+
+/* ---- singular values ------------------------------------------------------------------------- */
 
 static int run_singular(const job *j, int64_t i)
 {
@@ -562,6 +672,7 @@ static int (*const routines[MT_LINALG_COUNT])(const job *, int64_t) = {
     [MT_LINALG_SINGULAR] = run_singular,
     [MT_LINALG_LEAST_SQUARES] = run_least_squares,
     [MT_LINALG_EXPONENTIAL] = run_exponential,
+    [MT_LINALG_EIGEN_GENERAL] = run_general,
 };
 
 static void run_piece(void *context, int64_t begin, int64_t end)
@@ -591,8 +702,13 @@ static int check_sizes(const mt_kernel_call *call) /* LA2 */
 
 MT_HOST_KERNEL_WIDENED(LINALG, 0x1, 0)
 {
-    const mt_array *first = &call->tensors[call->code == MT_LINALG_SINGULAR ? 3 : 0];
+    bool general = call->code == MT_LINALG_EIGEN_GENERAL;
+    const mt_array *first = &call->tensors[call->code == MT_LINALG_SINGULAR ? 3 : general ? 2 : 0];
     mt_dtype dtype = (mt_dtype)first->dtype;
+    bool is_complex = general && mt_dtype_category(dtype) == MT_CATEGORY_COMPLEX;
+    if (is_complex) {
+        dtype = dtype == MT_DTYPE_C64 ? MT_DTYPE_F32 : MT_DTYPE_F64;
+    }
     int64_t batch = first->sizes[0];
     if (call->code >= MT_LINALG_COUNT || (dtype != MT_DTYPE_F32 && dtype != MT_DTYPE_F64)) {
         return mtb_fail(MT_ENOTSUP, "LINALG: code %u is not implemented for %s",
@@ -605,7 +721,8 @@ MT_HOST_KERNEL_WIDENED(LINALG, 0x1, 0)
              .call = call,
              .wrong = &wrong,
              .run = routines[call->code],
-             .twice = dtype == MT_DTYPE_F64};
+             .twice = dtype == MT_DTYPE_F64,
+             .is_complex = is_complex};
     if (j.f == NULL) {
         return mtb_fail(MT_ENOTSUP, "linear algebra needs OpenBLAS with LAPACK (libopenblas.so.0), "
                                     "which was not found");

@@ -31,7 +31,7 @@ static inline double mt__digamma(double x)
     }
     double below = 0.0;
     if (x < 0.0) {
-        double part = x - floor(x);
+        double part = x - rint(x); /* exact: what is near 0 keeps its digits */
         if (part == 0.0) {
             return (double)NAN;
         }

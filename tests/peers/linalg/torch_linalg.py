@@ -32,6 +32,8 @@ VALUES = """
     L.lu_solve(*L.lu_factor(a), b, adjoint=True) | L.lu_solve(*L.lu_factor(a), b.mT, left=False) | T.lu(a)[0]
     L.qr(a).Q | L.qr(a).R | L.qr(w).R | L.qr(t).Q | L.qr(t, "complete").R.detach() | T.qr(t).R
     L.qr(t, mode="r").R.detach() | L.eigh(s)[0] | L.eigh(s)[1] ** 2 | L.eigvalsh(s) | L.eigh(s, UPLO="U")[1].abs()
+    L.eigvals(s).real.sort()[0] | L.eigvals(s + 0.2 * a).abs().sum() | L.eig(s)[0].abs().sort()[0]
+    L.eig(a)[0].abs().pow(3).sum() | L.eig(s + 0.1 * a)[1].abs().pow(3).sum()
     L.svdvals(w) | L.svd(a).S | L.svd(w, full_matrices=False).U ** 2 | L.svd(t, full_matrices=False).Vh ** 2
     T.svd(a).V ** 2 | T.svd(w).S | L.svd(t).S | L.householder_product(t * 0.3, w[:, 0, :3].abs() * 0.3 + 0.2)
     L.matrix_exp(a) | T.matrix_exp(w @ t) | L.matrix_power(a, 3) | L.matrix_power(a, -2) | L.matrix_power(a, 0)
@@ -50,6 +52,7 @@ ERRORS = """
     L.solve(a * 0, b) | L.solve(a, T.cat([b, b])) | L.solve(w, b) | L.solve(a, b.half()) | L.solve(a.half(), b.half())
     L.cholesky(-s) | L.cholesky(w) | L.cholesky(a.half()) | T.cholesky(-s) | L.det(w) | L.det(a.half()) | L.slogdet(v)
     T.logdet(w) | L.qr(v) | L.qr(a, "x") | L.qr(a.half()) | L.svd(v) | L.svd(a * float("nan")) | L.svd(a.half())
+    L.eig(w) | L.eig(v) | L.eig(a.long()) | L.eig(a.half()) | L.eig(a * float("nan")) | L.eigvals(w) | L.eigvals(v)
     L.eigh(w) | L.eigh(s, "X") | L.eigh(a.half()) | L.lu(v) | L.lu(a, pivot=False) | L.lu_factor(a * 0)
     L.lu_solve(*L.lu_factor(a), T.cat([b, b])) | L.matrix_norm(v) | L.matrix_norm(a, 3) | L.matrix_norm(a, "x")
     L.norm(w, 2) | L.norm(w, 2, dim=(0, 1, 2)) | L.cond(v) | L.cond(w, 1) | L.cond(a, 3) | L.cond(a, "x")

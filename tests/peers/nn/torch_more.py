@@ -165,6 +165,50 @@ for text, given in LOSSES.items():
     CASES[text] = loss_case(text, given)
 
 
+def ctc_case(form, options):
+    """Padded or joined targets, lengths as lists or tensors, a batch or one sequence, by log_softmax."""
+    def run(t):
+        torch, found = t.torch, []
+        whole, rows = t.x(7, 3, 5, scale=2.0), [[1, 3, 3], [3, 1, 1], [4, 4, 1]]
+        lengths, inputs = [3, 2, 1], [2, 3, 2] if options.get("zero_infinity") else [7, 3, 2]
+        for reduction in ("mean", "sum", "none"):
+            logs = whole.log_softmax(2)
+            loss = t.nn.CTCLoss(reduction=reduction, **options)
+            if form == "one":
+                found.append(loss(logs[:, 0], torch.tensor(rows[0]), torch.tensor(7), torch.tensor(3)))
+            elif form == "joined":
+                joined = [label for row, n in zip(rows, lengths) for label in row[:n]]
+                found.append(loss(logs, torch.tensor(joined), torch.tensor(inputs), torch.tensor(lengths)))
+            else:
+                dtype = torch.int32 if form == "int32" else torch.int64
+                found.append(loss(logs, torch.tensor(rows, dtype=dtype), inputs, lengths))
+        return t.backward(tuple(found))
+    return run
+
+
+for form in ("padded", "int32", "joined", "one"):
+    for options in ({}, {"blank": 2}, {"zero_infinity": True}):
+        CASES[f"CTCLoss {form} {options}"] = ctc_case(form, options)
+
+
+@case
+def ctc_errors(t):
+    F, torch = t.F, t.torch
+    logs, rows = torch.zeros(6, 2, 4).log_softmax(2), torch.tensor([[1, 2, 1], [2, 2, 3]])
+    calls = [
+        lambda: F.ctc_loss(logs, rows, (6, 5), (3, 2), blank=4), lambda: F.ctc_loss(logs, rows, (6,), (3, 2)),
+        lambda: F.ctc_loss(logs, rows, (6, 5), (3,)), lambda: F.ctc_loss(logs, rows, (7, 5), (3, 2)),
+        lambda: F.ctc_loss(logs, rows, (-1, 5), (3, 2)), lambda: F.ctc_loss(logs, rows, (6, 5), (4, 2)),
+        lambda: F.ctc_loss(logs, rows, (6, 5), (-1, 2)), lambda: F.ctc_loss(logs, rows.view(-1), (6, 5), (3, 2)),
+        lambda: F.ctc_loss(logs, rows[None], (6, 5), (3, 2)), lambda: F.ctc_loss(logs, rows[:1], (6, 5), (3, 2)),
+        lambda: F.ctc_loss(logs[0, 0], rows, (6, 5), (3, 2)), lambda: F.ctc_loss(logs[None], rows, (6, 5), (3, 2)),
+        lambda: F.ctc_loss(logs.half(), rows, (6, 5), (3, 2)), lambda: F.ctc_loss(logs.long(), rows, (6, 5), (3, 2)),
+        lambda: F.ctc_loss(logs[:0], rows, (0, 0), (0, 0)), lambda: F.ctc_loss(logs, rows, (6, 5), (3, 2), reduction="x"),
+        lambda: F.ctc_loss(logs, rows, torch.tensor([6.0, 5]), torch.tensor([3, 2])),
+        lambda: F.ctc_loss(logs, rows, torch.tensor([6, 5]), torch.tensor([3.0, 2]))]
+    return [raised(call) for call in calls] + [repr(t.nn.CTCLoss(1, "sum", True)), F.ctc_loss(logs, rows, (2, 5), (3, 2), reduction="none")]
+
+
 def transformer(**options):
     def run(t):
         model = t.nn.Transformer(8, 2, 2, 1, 16, dropout=0.0, **options)
@@ -215,10 +259,13 @@ def more_rows(t):
     """Ops at the user's level of a profile, forward and backward."""
     F, found = t.F, []
     x, deep, pair = t.x(1, 4, 4, 4), t.x(1, 3, 4, 4, 4), t.x(4, 3)
-    target = t.x(4, 3, grad=False)
+    target, ids = t.x(4, 3, grad=False), t.torch.tensor([[1], [2], [3], [1]])
     for call in (lambda: F.instance_norm(x), lambda: F.max_pool3d(deep, 2), lambda: F.avg_pool3d(deep, 2),
                  lambda: F.unfold(x, 2), lambda: F.pixel_shuffle(x, 2), lambda: F.channel_shuffle(x, 2),
                  lambda: F.hardshrink(x), lambda: F.adaptive_avg_pool3d(deep, 2),
+                 lambda: F.glu(x).sum().backward(), lambda: F.hardshrink(x).sum().backward(),
+                 lambda: F.softshrink(x).sum().backward(), lambda: F.logsigmoid(x).sum().backward(),
+                 lambda: F.ctc_loss(x[0].log_softmax(2), ids, (4,) * 4, (1,) * 4).backward(),
                  lambda: F.triplet_margin_loss(pair, pair, pair), lambda: F.soft_margin_loss(pair, target)):
         call()
         with t.torch.profiler.profile(activities=[t.torch.profiler.ProfilerActivity.CPU]) as prof:

@@ -42,6 +42,25 @@ class Values(unittest.TestCase):
         self.near(torch.polar(torch.tensor([2.0]), torch.tensor([0.5])), [cmath.rect(2, 0.5)])
         self.assertEqual(tuple(torch.rand(3, 2, dtype=torch.complex64).shape), (3, 2))
 
+    def test_random_fills(self):
+        """Both parts have the mean and half of the variance, and both ends of a range."""
+        torch.manual_seed(3)
+        for dtype in TYPES:
+            x = torch.zeros(20000, dtype=dtype)
+            version = x._version
+            self.assertIs(x.normal_(2, 3), x)
+            self.assertEqual(x._version, version + 1)
+            for part in (x.real, x.imag):
+                self.assertAlmostEqual(part.mean().item(), 2, delta=0.1)
+                self.assertAlmostEqual(part.var().item(), 4.5, delta=0.3)
+            self.assertAlmostEqual(((x.real - 2) * (x.imag - 2)).mean().item(), 0, delta=0.2)
+            x.uniform_(-1, 3)
+            for part in (x.real, x.imag):
+                self.assertTrue(-1 <= part.min().item() < -0.9 and 2.9 < part.max().item() <= 3)
+        self.assertEqual(torch.zeros(2, dtype=torch.complex64).normal_(1, 0).tolist(), [1 + 1j] * 2)
+        with self.assertRaisesRegex(RuntimeError, "normal expects std >= 0.0, but found std -1"):
+            torch.zeros(2, dtype=torch.complex64).normal_(0, -1)
+
     def test_parts_are_views(self):
         for dtype in TYPES:
             x = torch.tensor([[1 + 2j, 3 - 1j]], dtype=dtype)
@@ -217,7 +236,7 @@ class Refusals(unittest.TestCase):
 
     def test_gradients_that_are_missing(self):
         x = torch.tensor([1 + 1j, 2j], requires_grad=True)
-        for function in (torch.prod, torch.tan, torch.sgn):
+        for function in (torch.prod, torch.tanh, lambda a: a[torch.tensor([0])]):
             with self.assertRaisesRegex(RuntimeError, "of complex tensors is not implemented"):
                 function(x)
         y = x * 1
@@ -275,6 +294,7 @@ class Gradients(unittest.TestCase):
             else:
                 self.check(function, x, z.imag.clone())
         for function in (torch.neg, torch.conj, torch.exp, torch.log, torch.sqrt, torch.sin, torch.cos, torch.abs,
+                         torch.tan, torch.sinh, torch.cosh, torch.sgn,
                          torch.angle, torch.real, torch.imag, torch.reciprocal, torch.view_as_real, torch.square,
                          lambda a: a ** 3, lambda a: a * 2j, torch.sum, torch.mean):
             self.check(function, z)
@@ -287,16 +307,23 @@ class Gradients(unittest.TestCase):
         self.check(lambda p, q: torch.bmm(p[None], q[None]), a, b)
         self.check(lambda p: torch.cat([p, p * 2], 1)[:, 1:4].t(), a)
         self.check(lambda p: torch.where(torch.tensor([True, False, True]), p, 0), a)
+        self.check(torch.mv, a, b[:, 0].clone())
+        self.check(torch.dot, a[0].clone(), b[:, 1].clone())
+        self.check(torch.outer, a[0].clone(), b[:, 1].clone())
+        x = torch.tensor([0j, 3 + 4j], requires_grad=True)
+        x.sgn().real.sum().backward()
+        self.assertEqual(x.grad[0].item(), 0)  # as torch has it
 
     def test_transforms(self):
         z, x = numbers(2, 5), numbers(2, 6).real.clone()
         fft = torch.fft
         for function in (fft.fft, fft.ifft, fft.hfft, fft.irfft, fft.fft2, fft.fftn, fft.fftshift,
+                         fft.hfft2, fft.hfftn, lambda a: fft.hfft2(a, (3, 4), norm="ortho"),
                          lambda a: fft.irfft(a, 7, norm="ortho"), lambda a: fft.fft(a, 3, 0),
                          lambda a: fft.irfft2(a), lambda a: fft.irfft(a, 4)):
             self.check(function, z)
-        for function in (fft.rfft, fft.ihfft, fft.rfft2, fft.fft, fft.ifft, lambda a: fft.rfft(a, 5),
-                         lambda a: fft.rfftn(a, norm="forward")):
+        for function in (fft.rfft, fft.ihfft, fft.ihfft2, fft.ihfftn, fft.rfft2, fft.fft, fft.ifft,
+                         lambda a: fft.rfft(a, 5), lambda a: fft.rfftn(a, norm="forward")):
             self.check(function, x)
 
 

@@ -21,7 +21,9 @@ static bool has_type(uint16_t code, mt_dtype dtype)
     case MT_TERNARY_ADDCDIV:
     case MT_TERNARY_SOFTPLUS_BACKWARD:
     case MT_TERNARY_HARDTANH_BACKWARD:
-    case MT_TERNARY_ELU_BACKWARD: return is_real;
+    case MT_TERNARY_ELU_BACKWARD:
+    case MT_TERNARY_SHRINK_BACKWARD:
+    case MT_TERNARY_LOG_SIGMOID_BACKWARD: return is_real;
     default:
         return is_real || (dtype != MT_DTYPE_BOOL && !pointwise_is_real(dtype) &&
                            !pointwise_is_unsigned(dtype));
@@ -73,6 +75,14 @@ static bool is_close(uint16_t code, const mt_array *out, int64_t i, const long d
         want = y <= v || y >= z ? 0 : x;
         size = 0;
         break;
+    case MT_TERNARY_SHRINK_BACKWARD:
+        want = y >= v && y <= z ? 0 : x;
+        size = 0;
+        break;
+    case MT_TERNARY_LOG_SIGMOID_BACKWARD: /* any z: the kernel does not know what it is */
+        want = x * ((y < 0 ? 1 : z) / (1 + z));
+        size = fabsl(1 + z) < 0.1L ? (long double)NAN : fabsl(want);
+        break;
     case MT_TERNARY_ELU_BACKWARD:
         want = y <= 0 ? x * v * z * expl(y * z) : x;
         size = fabsl(y * z) > 80 ? (long double)NAN : fabsl(want) * (4 + fabsl(y * z));
@@ -83,7 +93,7 @@ static bool is_close(uint16_t code, const mt_array *out, int64_t i, const long d
         break;
     }
     if (code == MT_TERNARY_WHERE || code == MT_TERNARY_CLAMP ||
-        code == MT_TERNARY_HARDTANH_BACKWARD) {
+        code == MT_TERNARY_HARDTANH_BACKWARD || code == MT_TERNARY_SHRINK_BACKWARD) {
         return pointwise_ulps(out, i, want) == 0 || (got == 0 && want == 0);
     }
     /* Steps may overflow where the sum would not, so large ones are not compared. */

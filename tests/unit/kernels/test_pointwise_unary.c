@@ -56,6 +56,7 @@ static long double expected_function(uint16_t code, long double x)
     case MT_UNARY_ACOSH: return acoshl(x);
     case MT_UNARY_ATANH: return atanhl(x);
     case MT_UNARY_EXP2: return exp2l(x);
+    case MT_UNARY_EXP_DECAY: return expl(-fabsl(x));
     case MT_UNARY_SINC: return x == 0 ? 1 : sinl(M_PIl * x) / (M_PIl * x);
     case MT_UNARY_LGAMMA: return lgammal(x);
     case MT_UNARY_GELU: return 0.5L * x * erfcl(-x * M_SQRT1_2);

@@ -30,7 +30,9 @@ mt__loop_fn *const MT_ISA(mt__where_loops)[4] = {where_uint8_t, where_uint16_t, 
     X(CLAMP, T, smaller_##T(larger_##T(x, y), z))                            \
     X(SOFTPLUS_BACKWARD, T, s0 *y > z ? x : x * sigmoid_##T(s0 * y))         \
     X(HARDTANH_BACKWARD, T, y <= s0 || y >= z ? (T)0 : x)                    \
-    X(ELU_BACKWARD, T, y <= (T)0 ? x * (s0 * z * exp_##T(y * z)) : x)
+    X(ELU_BACKWARD, T, y <= (T)0 ? x * (s0 * z * exp_##T(y * z)) : x)        \
+    X(SHRINK_BACKWARD, T, (y >= s0) & (y <= z) ? (T)0 : x)                   \
+    X(LOG_SIGMOID_BACKWARD, T, x *((y < (T)0 ? (T)1 : z) / ((T)1 + z)))
 
 #define sigmoid_float  mt__sigmoid_f32
 #define sigmoid_double mt__sigmoid_f64

@@ -71,6 +71,7 @@
     X(K1E, (float)mt__k_scaled((double)x, mt__k1_parts((double)x)))                              \
     X(MANTISSA, (float)mt__mantissa((double)x))                                                  \
     X(EXPONENT, (float)mt__exponent((double)x))                                                  \
+    X(EXP_DECAY, mt__exp_f32(-fabsf(x)))                                                         \
     X(LOGIT, logit_of(x, s0))                                                                    \
     X(LOG_SIGMOID, (x < 0.0F ? x : 0.0F) - mt__log1p_unit_f32(mt__exp_f32(-fabsf(x))))
 

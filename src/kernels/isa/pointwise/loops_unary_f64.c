@@ -77,6 +77,7 @@
     X(SPHERICAL_J0, mt__spherical_j0(x))                                                  \
     X(MANTISSA, mt__mantissa(x))                                                          \
     X(EXPONENT, mt__exponent(x))                                                          \
+    X(EXP_DECAY, mt__exp_f64(-fabs(x)))                                                   \
     X(LOGIT, logit_of(x, s0))                                                             \
     X(LOG_SIGMOID, (x < 0.0 ? x : 0.0) - mt__log1p_unit_f64(mt__exp_f64(-fabs(x))))
 

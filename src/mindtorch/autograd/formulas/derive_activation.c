@@ -48,25 +48,47 @@ int mt__elu_twice(mt__backward *b)
     return MT_OK;
 }
 
-/* first sigmoid(second), the halves of one tensor */
-int mt__glu_backward(mt__backward *b)
+/* The derivative is g s and g a s (1 - s), a and b the halves of x, s = sigmoid(b). With h and k
+ * coming in for them: by g, h s + k a s (1 - s); by a, k g s (1 - s); by b,
+ * h g s (1 - s) + k g a s (1 - s) (1 - 2 s). */
+int mt__glu_twice(mt__backward *b)
 {
-    mt_tensor *x = mt__bw_arg(b, 0);
-    int64_t dim = b->args[1].of.integer;
+    mt_tensor *g = mt__bw_arg(b, 0);
+    mt_tensor *x = mt__bw_arg(b, 1);
+    int64_t dim = b->args[2].of.integer;
     int64_t half = x->sizes[dim < 0 ? dim + x->n_dims : dim] / 2;
-    MT_TRY(mt_narrow(x, dim, 0, half, MT_STEP(b)));
-    mt_tensor *first = mt__bw_last(b);
-    MT_TRY(mt_narrow(x, dim, half, half, MT_STEP(b)));
-    MT_TRY(mt_sigmoid(mt__bw_last(b), MT_STEP(b)));
-    mt_tensor *gate = mt__bw_last(b);
-    mt_tensor *parts[2] = {NULL, NULL};
-    MT_TRY(mt_mul(mt__bw_grad(b), gate, MT_STEP(b)));
-    parts[0] = mt__bw_last(b);
-    MT_TRY(mt_mul(mt__bw_grad(b), first, MT_STEP(b)));
-    MT_TRY(mt_sigmoid_backward(mt__bw_last(b), gate, MT_STEP(b)));
-    parts[1] = mt__bw_last(b);
-    MT_TRY(mt_cat(parts, 2, dim, MT_STEP(b)));
-    return mt__bw_give_last(b, 0);
+    mt_tensor *halves[4];
+    for (uint32_t i = 0; i < 4; i++) {
+        MT_TRY(mt_narrow(i < 2 ? mt__bw_grad(b) : x, dim, i % 2 == 0 ? 0 : half, half, MT_STEP(b)));
+        halves[i] = mt__bw_last(b);
+    }
+    MT_TRY(mt_sigmoid(halves[3], MT_STEP(b)));
+    mt_tensor *s = mt__bw_last(b);
+    MT_TRY(mt_mul(halves[1], halves[2], MT_STEP(b)));
+    mt_tensor *both = mt__bw_last(b); /* k a */
+    if (mt__wants(b, 0)) {
+        MT_TRY(mt_mul(halves[0], s, MT_STEP(b)));
+        mt_tensor *first = mt__bw_last(b);
+        MT_TRY(mt_sigmoid_backward(both, s, MT_STEP(b)));
+        MT_TRY(mt_add(first, mt__bw_last(b), MT_STEP(b)));
+        MT_TRY(mt__bw_give_last(b, 0));
+    }
+    if (mt__wants(b, 1)) {
+        mt_tensor *parts[2] = {NULL, NULL};
+        MT_TRY(mt_sigmoid_backward(g, s, MT_STEP(b)));
+        mt_tensor *slope = mt__bw_last(b); /* g s (1 - s) */
+        MT_TRY(mt_mul(halves[1], slope, MT_STEP(b)));
+        parts[0] = mt__bw_last(b);
+        MT_TRY(mt_mul_scalar(s, mt_int(-2), MT_STEP(b)));
+        MT_TRY(mt_add_scalar(mt__bw_last(b), mt_int(1), MT_STEP(b)));
+        MT_TRY(mt_mul(both, mt__bw_last(b), MT_STEP(b)));
+        MT_TRY(mt_add(halves[0], mt__bw_last(b), MT_STEP(b)));
+        MT_TRY(mt_mul(slope, mt__bw_last(b), MT_STEP(b)));
+        parts[1] = mt__bw_last(b);
+        MT_TRY(mt_cat(parts, 2, dim, MT_STEP(b)));
+        MT_TRY(mt__bw_give_last(b, 1));
+    }
+    return MT_OK;
 }
 
 int mt__prelu_backward(mt__backward *b)

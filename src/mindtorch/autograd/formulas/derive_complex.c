@@ -43,6 +43,36 @@ int mt__bw_over_conj(mt__backward *b, const mt_value *args, mt_tensor **out)
     return with_conjugate(b, MT__OP_DIV, args, out);
 }
 
+int mt__bw_conj_of(mt__backward *b, const mt_value *args, mt_tensor **out)
+{
+    return mt__bw_conjugate(b, args[0].of.tensor, out);
+}
+
+/* With s = z / |z|: (g - s Re(conj(s) g)) / |z|, 0 at 0; of real numbers it is 0. */
+int mt__sgn_backward(mt__backward *b)
+{
+    mt_tensor *self = mt__bw_arg(b, 0);
+    if (mt__tensor_category(self) != MT_CATEGORY_COMPLEX) {
+        return mt__bw_give_zeros(b, 0);
+    }
+    MT_TRY(mt_sgn(self, MT_STEP(b)));
+    mt_tensor *sign = mt__bw_last(b);
+    MT_TRY(mt_conj(sign, MT_STEP(b)));
+    MT_TRY(mt_mul(mt__bw_last(b), mt__bw_grad(b), MT_STEP(b)));
+    MT_TRY(mt_real_part(mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_mul(sign, mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_sub(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
+    mt_tensor *turned = mt__bw_last(b);
+    MT_TRY(mt_abs(self, MT_STEP(b)));
+    mt_tensor *size = mt__bw_last(b);
+    MT_TRY(mt_div(turned, size, MT_STEP(b)));
+    mt_tensor *quotient = mt__bw_last(b);
+    MT_TRY(mt_eq_scalar(size, mt_int(0), MT_STEP(b)));
+    mt_tensor *at_zero = mt__bw_last(b);
+    MT_TRY(mt_where_scalar_tensor(at_zero, mt_int(0), quotient, MT_STEP(b)));
+    return mt__bw_give_last(b, 0);
+}
+
 /* grad (-y + i x) / |z|^2; of real numbers the angle does not change. */
 int mt__angle_backward(mt__backward *b)
 {

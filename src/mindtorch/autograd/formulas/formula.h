@@ -77,7 +77,10 @@ int mt__bw_scaled(mt__backward *b, const mt_value *args, mt_tensor **out);
 int mt__bw_times_conj(mt__backward *b, const mt_value *args, mt_tensor **out);
 int mt__bw_over_conj(mt__backward *b, const mt_value *args, mt_tensor **out);
 
-/* The conjugate of a complex tensor; others as they are. */
+/* conj_of(x): the conjugate of a complex tensor; others as they are. */
+int mt__bw_conj_of(mt__backward *b, const mt_value *args, mt_tensor **out);
+
+/* The same for a tensor. */
 int mt__bw_conjugate(mt__backward *b, mt_tensor *tensor, mt_tensor **out);
 
 /* zeros_of(sizes), in the gradient's type. */

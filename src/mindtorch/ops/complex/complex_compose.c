@@ -88,6 +88,36 @@ int mt__complex_randn(mt__call *call)
     return give_joined(call, parts);
 }
 
+/* The row itself over both parts. */
+static int fill_parts(mt__call *call, const mt_value *second, const mt_value *third)
+{
+    mt_tensor *self = call->args[0].of.tensor;
+    mt_tensor **parts = mt__temp(call);
+    mt_value result = {.kind = MT_KIND_NONE};
+    MT_TRY(mt__complex_apart(self, parts));
+    const mt_value args[] = {mt__box_tensor(*parts), *second, *third, call->args[3]};
+    MT_TRY(mt_call(call->row->op, args, MT_COUNT(args), &result, 1));
+    mt_value_clear(&result);
+    mt__result_same(call, 0, self);
+    return MT_OK;
+}
+
+int mt__complex_uniform(mt__call *call)
+{
+    return fill_parts(call, &call->args[1], &call->args[2]);
+}
+
+/* The variance of the whole number is the square of the deviation; both parts have the mean. */
+int mt__complex_normal(mt__call *call)
+{
+    double deviation = mt__scalar_real(&call->args[2]);
+    if (!(deviation >= 0)) {
+        return mtb_fail(MT_ERUNTIME, "normal expects std >= 0.0, but found std %.6g", deviation);
+    }
+    const mt_value of_parts = mt_real(deviation * 0.70710678118654752440);
+    return fill_parts(call, &call->args[1], &of_parts);
+}
+
 /* ---- tests ---- */
 
 static const int64_t last = -1; /* the dimension of the parts */

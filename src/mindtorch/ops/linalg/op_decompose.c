@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Eigenvalues of symmetric matrices, singular values, and the ranks that follow from them.
+ * Eigenvalues of symmetric and other matrices, singular values, and the ranks that follow from
+ * them.
  */
 #include "mindtorch/ops/linalg/op_linalg.h"
 
@@ -60,6 +61,50 @@ int mt__run_linalg_eigvalsh(mt__call *call)
     mt_tensor *a = mt__arg_tensor(call, 0);
     return mt__linalg_eigh(a, call->args[1].of.text, needs_vectors(a), mt__result_place(call, 0),
                            mt__temp(call));
+}
+
+/* ---- any square matrix ----------------------------------------------------------------------- */
+
+/* Result 0 has the values, result 1 the vectors if they are asked for. */
+static int run_eig(mt__call *call, const char *name, bool vectors)
+{
+    mt_tensor *a = mt__arg_tensor(call, 0);
+    mt_dtype dtype = (mt_dtype)a->dtype;
+    mt_tensor *out[4] = {NULL};
+    MT_TRY(mt__need_square(name, "A", a));
+    if (mt_dtype_category(dtype) < MT_CATEGORY_REAL) {
+        return mtb_fail(MT_ERUNTIME, "Unknown Complex ScalarType for %s", mt__type_title(dtype));
+    }
+    if (mt_dtype_category(dtype) != MT_CATEGORY_COMPLEX) {
+        MT_TRY(mt__need_single_or_double("linalg_eig_out_cpu", a));
+    }
+    bool twice = dtype == MT_DTYPE_F64 || dtype == MT_DTYPE_C128;
+    mt_dtype found = twice ? MT_DTYPE_C128 : MT_DTYPE_C64;
+    mt__shape whole = mt__tensor_shape(a);
+    mt__shape line = mt__batch_and(a, 1, mt__rows(a), 0);
+    mt__shape numbers = mt__batch_and(a, 0, 0, 0);
+    MT_TRY(mt__plain_new(call, 0, found, &line, &out[0]));
+    if (vectors) {
+        MT_TRY(mt__column_new(call, 1, found, &whole, &out[1]));
+    }
+    MT_TRY(mt__column_copy(call, MT_TEMPORARY, dtype, &whole, a, &out[2]));
+    MT_TRY(mt__temp_new(call, MT_DTYPE_I32, &numbers, &out[3]));
+    MT_TRY(mt__linalg(call, &(mt__linalg_args){.code = MT_LINALG_EIGEN_GENERAL,
+                                               .kinds = vectors ? "vmmn" : "v-mn",
+                                               .tensors = {out[0], out[1], out[2], out[3]}}));
+    return mt__linalg_check(name, out[3], MT_FAILED_EIG);
+}
+
+MT_RUN(linalg_eig, run_eig, "linalg.eig", true)
+MT_RUN(_linalg_eigvals, run_eig, "linalg.eigvals", false)
+
+int mt__run_linalg_eigvals(mt__call *call)
+{
+    mt_tensor *a = mt__arg_tensor(call, 0);
+    if (needs_vectors(a)) {
+        return mt_linalg_eig(a, mt__result_place(call, 0), mt__temp(call));
+    }
+    return mt__linalg_eigvals(a, mt__result_place(call, 0));
 }
 
 /* ---- singular values ------------------------------------------------------------------------- */

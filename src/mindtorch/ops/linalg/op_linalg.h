@@ -98,6 +98,7 @@ typedef enum mt__linalg_failure {
     MT_FAILED_CHOLESKY,
     MT_FAILED_SVD,
     MT_FAILED_EIGH,
+    MT_FAILED_EIG,
     MT_FAILED_LU,
     MT_FAILED_LSTSQ
 } mt__linalg_failure;

@@ -229,6 +229,15 @@ static int refuse(const char *op, const char *where, int info, mt__linalg_failur
                         "positive-definite (the leading minor of order %d is not "
                         "positive-definite).",
                         op, where, info);
+    case MT_FAILED_EIG:
+        if (info < 0) {
+            return mtb_fail(MT_ERUNTIME, "torch.linalg.eig: input tensor should not contain infs "
+                                         "or NaNs.");
+        }
+        return mtb_fail(MT_ELINALG,
+                        "%s: %sThe algorithm failed to converge because the input matrix is "
+                        "ill-conditioned or has too many repeated eigenvalues (error code: %d).",
+                        op, where, info);
     case MT_FAILED_SVD:
     case MT_FAILED_EIGH:
         if (info < 0) {

@@ -150,14 +150,15 @@ int mt__run_threshold(mt__call *call)
     return mt_masked_fill_scalar(self, *mask, value, mt__result_place(call, 0));
 }
 
-int mt__run_glu(mt__call *call)
+/* The halves of a tensor along `dim`, the second one as a gate. */
+static int glu_halves(mt__call *call, mt_tensor *self, int64_t given_dim, mt_tensor **first,
+                      mt_tensor **gate)
 {
-    mt_tensor *self = mt__arg_tensor(call, 0);
     uint32_t dim = 0;
     if (self->n_dims == 0) {
         return mtb_fail(MT_ERUNTIME, "glu does not support 0-dimensional tensors");
     }
-    MT_TRY(mt__wrap_dim(mt__arg_int(call, 1), self->n_dims, &dim));
+    MT_TRY(mt__wrap_dim(given_dim, self->n_dims, &dim));
     int64_t size = self->sizes[dim];
     if (size % 2 != 0) {
         return mtb_fail(MT_ERUNTIME,
@@ -165,13 +166,45 @@ int mt__run_glu(mt__call *call)
                         (long long)size);
     }
     MT_TRY(need_floating(self, "glu_cpu"));
-    mt_tensor **first = mt__temp(call);
-    mt_tensor **second = mt__temp(call);
-    mt_tensor **gate = mt__temp(call);
-    MT_TRY(mt_narrow(self, dim, 0, size / 2, first));
-    MT_TRY(mt_narrow(self, dim, size / 2, size / 2, second));
-    MT_TRY(mt_sigmoid(*second, gate));
-    return mt_mul(*first, *gate, mt__result_place(call, 0));
+    mt_tensor **front = mt__temp(call);
+    mt_tensor **back = mt__temp(call);
+    mt_tensor **opened = mt__temp(call);
+    MT_TRY(mt_narrow(self, dim, 0, size / 2, front));
+    MT_TRY(mt_narrow(self, dim, size / 2, size / 2, back));
+    MT_TRY(mt_sigmoid(*back, opened));
+    *first = *front;
+    *gate = *opened;
+    return MT_OK;
+}
+
+int mt__run_glu(mt__call *call)
+{
+    mt_tensor *first = NULL;
+    mt_tensor *gate = NULL;
+    MT_TRY(glu_halves(call, mt__arg_tensor(call, 0), mt__arg_int(call, 1), &first, &gate));
+    return mt_mul(first, gate, mt__result_place(call, 0));
+}
+
+int mt__run_glu_backward(mt__call *call)
+{
+    mt_tensor *grad = mt__arg_tensor(call, 0);
+    mt_tensor *self = mt__arg_tensor(call, 1);
+    mt_tensor *first = NULL;
+    mt_tensor *gate = NULL;
+    mt_tensor **by_first = mt__temp(call);
+    mt_tensor **slope = mt__temp(call);
+    mt_tensor **by_second = mt__temp(call);
+    MT_TRY(glu_halves(call, self, mt__arg_int(call, 2), &first, &gate));
+    if (grad->dtype != self->dtype) {
+        return mtb_fail(MT_ERUNTIME, "Found dtype %s but expected %s",
+                        mt__type_title((mt_dtype)grad->dtype),
+                        mt__type_title((mt_dtype)self->dtype));
+    }
+    MT_TRY(mt_mul(gate, grad, by_first));
+    MT_TRY(mt_sigmoid_backward(grad, gate, slope));
+    MT_TRY(mt_mul(first, *slope, by_second));
+    return mt_cat((mt_tensor *[]){*by_first, *by_second}, 2, mt__arg_int(call, 2),
+                  mt__result_place(call, 0));
 }
 
 /* One slope, or one a channel, below zero. */

@@ -168,15 +168,16 @@ int mt__run_clamp_tensor(mt__call *call)
 
 /* ---- derivatives: gradient, input, and two numbers ------------------------------------------ */
 
-/* Of the gradient and `self`, with the numbers c and s[0] of kernel_codes.def. */
-static int run_slope(mt__call *call, mt_ternary code, const mt_value *grad, const mt_value *self,
-                     const mt_scalar numbers[2])
+/* Of the gradient and `self`, with the numbers c and s[0] of kernel_codes.def. `name` is for
+ * errors. */
+static int run_slope(mt__call *call, mt_ternary code, const char *name, const mt_value *grad,
+                     const mt_value *self, const mt_scalar numbers[2])
 {
     const mt_value pair[] = {*grad, *self};
     mt_dtype dtype = MT_DTYPE_NONE;
     MT_TRY(mt__promote_values(pair, 2, &dtype));
     if (mt_dtype_category(dtype) != MT_CATEGORY_REAL) {
-        return mt__refuse_type(call->row->name, dtype);
+        return mt__refuse_type(name, dtype);
     }
     const mt_value last = mt__number_as(&numbers[0], dtype);
     mt__pointwise what = {
@@ -194,13 +195,34 @@ static int run_slope(mt__call *call, mt_ternary code, const mt_value *grad, cons
 int mt__run_softplus_backward(mt__call *call)
 {
     const mt_scalar numbers[] = {call->args[3], call->args[2]};
-    return run_slope(call, MT_TERNARY_SOFTPLUS_BACKWARD, &call->args[0], &call->args[1], numbers);
+    return run_slope(call, MT_TERNARY_SOFTPLUS_BACKWARD, mt__op_name(call), &call->args[0],
+                     &call->args[1], numbers);
 }
 
 int mt__run_hardtanh_backward(mt__call *call)
 {
     const mt_scalar numbers[] = {call->args[3], call->args[2]};
-    return run_slope(call, MT_TERNARY_HARDTANH_BACKWARD, &call->args[0], &call->args[1], numbers);
+    return run_slope(call, MT_TERNARY_HARDTANH_BACKWARD, mt__op_name(call), &call->args[0],
+                     &call->args[1], numbers);
+}
+
+/* Of hardshrink and softshrink, which are 0 between -lambd and lambd. */
+int mt__run_shrink_backward(mt__call *call)
+{
+    double lambd = mt__arg_real(call, 2);
+    const mt_scalar numbers[] = {mt_real(lambd), mt_real(-lambd)};
+    return run_slope(call, MT_TERNARY_SHRINK_BACKWARD, "shrink_backward_cpu", &call->args[0],
+                     &call->args[1], numbers);
+}
+
+int mt__run_log_sigmoid_backward(mt__call *call)
+{
+    mt_dtype dtype = MT_DTYPE_NONE;
+    MT_TRY(mt__promote_values(call->args, 3, &dtype));
+    if (mt_dtype_category(dtype) != MT_CATEGORY_REAL) {
+        return mt__refuse_type("log_sigmoid_backward_cpu", dtype);
+    }
+    return run_ternary(call, MT_TERNARY_LOG_SIGMOID_BACKWARD, dtype, NULL);
 }
 
 /* From the result y: (y + alpha scale) input_scale where it is not above 0, scale elsewhere. */
@@ -242,7 +264,8 @@ int mt__run_elu_backward(mt__call *call)
         grad.of.tensor = *scaled;
     }
     const mt_scalar numbers[] = {call->args[3], call->args[1]};
-    return run_slope(call, MT_TERNARY_ELU_BACKWARD, &grad, &call->args[5], numbers);
+    return run_slope(call, MT_TERNARY_ELU_BACKWARD, mt__op_name(call), &grad, &call->args[5],
+                     numbers);
 }
 
 static int run_one_bound(mt__call *call, mt_binary code)

@@ -143,10 +143,38 @@ UNARY(bessel_k1, K1, FLOATING, 0, "")
 UNARY(bessel_k0e, K0E, FLOATING, 0, "")
 UNARY(bessel_k1e, K1E, FLOATING, 0, "")
 UNARY(spherical_bessel_j0, SPHERICAL_J0, FLOATING, 0, "")
-UNARY(log_sigmoid, LOG_SIGMOID, REAL, 0, "log_sigmoid_cpu")
 UNARY(silu, SILU, REAL, 0, "silu_cpu")
 UNARY(abs, ABS, SAME, MT_TYPES_INT, "abs_cpu")
 UNARY(logical_not, LOGICAL_NOT, TRUTH, 0, "")
+
+int mt__run_log_sigmoid(mt__call *call)
+{
+    return mt_log_sigmoid_forward(call->args[0].of.tensor, mt__result_place(call, 0),
+                                  mt__temp(call));
+}
+
+/* The logarithm, and exp(-|x|) for its derivative. */
+int mt__run_log_sigmoid_forward(mt__call *call)
+{
+    static const mt_unary codes[] = {MT_UNARY_LOG_SIGMOID, MT_UNARY_EXP_DECAY};
+    mt_tensor *self = call->args[0].of.tensor;
+    mt_dtype dtype = (mt_dtype)self->dtype;
+    if (mt__tensor_category(self) != MT_CATEGORY_REAL) {
+        return mt__refuse_type("log_sigmoid_cpu", dtype);
+    }
+    for (uint32_t i = 0; i < MT_COUNT(codes); i++) {
+        mt_tensor *out = NULL;
+        MT_TRY(mt__tensor_new_like(self, dtype, &out));
+        mt__give(call, i, out);
+        mt__kernel_args args = {
+            .kernel = MT_KERNEL_UNARY,
+            .code = (uint16_t)codes[i],
+            MT_TENSORS(out, self),
+        };
+        MT_TRY(mt__kernel(call, &args));
+    }
+    return MT_OK;
+}
 
 /* ---- types that need a word of their own ----------------------------------------------------- */
 

@@ -446,6 +446,68 @@ static int run_irfftn(mt__call *call, bool two)
 MT_RUN(fft_irfft2, run_irfftn, true)
 MT_RUN(fft_irfftn, run_irfftn, false)
 
+/* hfft() of the last dimension, after fft() of the others. */
+static int run_hfftn(mt__call *call, bool two)
+{
+    mt_tensor *self = call->args[0].of.tensor;
+    fft_shape shape = {0};
+    int64_t normalization = 0;
+    MT_TRY(read_shape(call, self, two, &shape));
+    if (shape.count == 0) {
+        return mtb_fail(MT_ERUNTIME, "hfftn must transform at least one axis");
+    }
+    uint32_t last = shape.count - 1;
+    bool given = call->args[1].kind == MT_KIND_INTS && call->args[1].of.ints[last] != -1;
+    int64_t n = given ? shape.sizes[last] : 2 * (self->sizes[shape.dims[last]] - 1);
+    MT_TRY(check_points(n));
+    MT_TRY(read_norm(&call->args[3], true, &normalization));
+    MT_TRY(promoted(call, self, true, &self));
+    shape.sizes[last] = n / 2 + 1;
+    MT_TRY(fit_all(call, &shape, &self));
+    if (last > 0) {
+        mt_tensor **others = mt__temp(call);
+        MT_TRY(mt__fft_c2c(self, shape.dims, last, normalization, true, others));
+        self = *others;
+    }
+    mt_tensor **turned = mt__temp(call);
+    MT_TRY(mt_conj(self, turned));
+    return mt__fft_c2r(*turned, &shape.dims[last], 1, normalization, n, mt__result_place(call, 0));
+}
+
+MT_RUN(fft_hfft2, run_hfftn, true)
+MT_RUN(fft_hfftn, run_hfftn, false)
+
+/* The inverse: ihfft() of the last dimension, then ifft() of the others. */
+static int run_ihfftn(mt__call *call, bool two)
+{
+    mt_tensor *self = call->args[0].of.tensor;
+    fft_shape shape = {0};
+    int64_t normalization = 0;
+    if (mt__is_complex(self)) {
+        return mtb_fail(MT_ERUNTIME, "ihfftn expects a real-valued input tensor, but got %s",
+                        mt__type_title((mt_dtype)self->dtype));
+    }
+    MT_TRY(read_shape(call, self, two, &shape));
+    if (shape.count == 0) {
+        return mtb_fail(MT_ERUNTIME, "ihfftn must transform at least one axis");
+    }
+    uint32_t last = shape.count - 1;
+    mt_tensor **line = mt__temp(call);
+    mt_tensor **turned = mt__temp(call);
+    MT_TRY(read_norm(&call->args[3], false, &normalization));
+    MT_TRY(promoted(call, self, false, &self));
+    MT_TRY(fit_all(call, &shape, &self));
+    MT_TRY(mt__fft_r2c(self, &shape.dims[last], 1, normalization, true, line));
+    if (last == 0) {
+        return mt_conj(*line, mt__result_place(call, 0));
+    }
+    MT_TRY(mt_conj(*line, turned));
+    return mt__fft_c2c(*turned, shape.dims, last, normalization, false, mt__result_place(call, 0));
+}
+
+MT_RUN(fft_ihfft2, run_ihfftn, true)
+MT_RUN(fft_ihfftn, run_ihfftn, false)
+
 /* ---- frequencies ---- */
 
 static int run_shift(mt__call *call, bool inverse)
