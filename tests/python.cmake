@@ -104,13 +104,13 @@ set(MT_PYTHON_TESTS
     tensors/test_meta
     tensors/test_indexing
     tensors/test_complex
-    tensors/test_eig
+    linalg/test_eig
     nn/test_ctc_loss
     tensors/test_integer_types
     tensors/test_interop
     tensors/test_legacy_types
     tensors/test_library
-    tensors/test_linalg
+    linalg/test_linalg
     tensors/test_op_binding
     tensors/test_package_names
     tensors/test_order

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of ops_linalg.def: eigenvalues and eigenvectors of any square matrix. Gradients are compared with differences
-in tests/python/tensors/test_eig.py, with losses that do not depend on the vectors' phases."""
+in tests/python/linalg/test_eig.py, with losses that do not depend on the vectors' phases."""
 import numpy as np
 from cases_linalg import not_square, square
 from opcases import Bad, Case, cases

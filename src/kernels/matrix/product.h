@@ -38,8 +38,8 @@ typedef struct mt__product {
  * refuses. MT_ENOMEM: a copy with unit strides could not be made. */
 int mt__multiply(mt_dtype dtype, const mt__product *product);
 
-/* Whether products of bfloat16 as large as this one run as such. mt__bf16_multiply() false: this one
- * does not; c may have been written. */
+/* Whether products of bfloat16 as large as this one run as such. mt__bf16_multiply() false: this
+ * one does not; c may have been written. */
 bool mt__bf16_suits(const mt__product *product);
 bool mt__bf16_multiply(const mt__product *product);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Products of bfloat16 matrices by oneDNN, on processors that multiply pairs of them and add in
- * float32 (an extension of AVX-512); elsewhere converting to float32 first is faster. As in conv_onednn.c
- * primitives are kept by shape, a few for each thread: nothing is locked or shared.
+ * float32 (an extension of AVX-512); elsewhere converting to float32 first is faster. As in
+ * conv_onednn.c primitives are kept by shape, a few for each thread: nothing is locked or shared.
  */
 #include "kernels/matrix/onednn.h"
 #include "kernels/matrix/product.h"
