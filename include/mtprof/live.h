@@ -163,7 +163,8 @@ MTPROF_API mtprof_status mtprof_live_poll(mtprof_live *live, int64_t now_ns);
 /** A step, or several short ones, of which a poll has read everything. */
 typedef struct mtprof_live_step {
     uint32_t struct_size;
-    uint32_t reserved;
+    uint32_t last;            /**< set by the caller, 1: steps at the end of what was recorded that
+                                   are too short are taken, too; no further ones are expected */
     uint64_t first;           /**< number of the first step */
     uint64_t steps;           /**< how many there are */
     int64_t start_ns, end_ns; /**< CLOCK_MONOTONIC */

@@ -186,10 +186,10 @@ static void set_pace(mtprof__summaries *s, uint64_t passed_ns, uint64_t cpu_ns, 
     s->look_ns = look > PACE_NS ? look : PACE_NS;
 }
 
-/* What has ended since the last look. */
-static void look(mtprof__summaries *s, uint64_t passed_ns)
+/* What has ended since the last look; last: there will be no other. */
+static void look(mtprof__summaries *s, uint64_t passed_ns, bool last)
 {
-    mtprof_live_step step = {.struct_size = sizeof step};
+    mtprof_live_step step = {.struct_size = sizeof step, .last = last};
     mtprof_live_info info = {.struct_size = sizeof info};
     uint64_t cpu = mtprof__flight_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     uint64_t summaries = 0;
@@ -268,7 +268,7 @@ static void *follow(void *argument)
         wait_for_look(s, looked);
         uint64_t now = mtprof__flight_clock_ns(CLOCK_MONOTONIC);
         last = leaves(s);
-        look(s, now - looked);
+        look(s, now - looked, last);
         looked = now;
         report(s);
         last = last || s->detached;

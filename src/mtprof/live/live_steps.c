@@ -27,7 +27,7 @@ static void forget_begins(mtprof_live *live)
 }
 
 /* The place of the begin that ends the running step; n_begins: it is not there yet. */
-static size_t find_end(const mtprof_live *live, uint64_t shortest_ns)
+static size_t find_end(const mtprof_live *live, uint64_t shortest_ns, bool last)
 {
     int64_t shortest = shortest_ns > INT64_MAX ? INT64_MAX : (int64_t)shortest_ns;
     size_t at = live->first_begin;
@@ -35,7 +35,8 @@ static size_t find_end(const mtprof_live *live, uint64_t shortest_ns)
            mtb_sub_sat(live->begins[at].ns, live->running.ns) < (shortest > 0 ? shortest : 0)) {
         at++;
     }
-    return at;
+    bool too_short = at == live->n_begins && at > live->first_begin;
+    return too_short && last ? at - 1 : at;
 }
 
 /* The first step begins; what was before is nobody's. */
@@ -82,7 +83,8 @@ static int end_look(mtprof_live *live)
     return status;
 }
 
-static int next_step(mtprof_live *live, int64_t now, uint64_t shortest_ns, mtprof_live_step *step)
+static int next_step(mtprof_live *live, int64_t now, uint64_t shortest_ns, bool last,
+                     mtprof_live_step *step)
 {
     live->by_step = true;
     if (!live->looking) {
@@ -92,7 +94,7 @@ static int next_step(mtprof_live *live, int64_t now, uint64_t shortest_ns, mtpro
     if (!live->in_step && live->first_begin < live->n_begins) {
         MT_TRY(enter_first(live));
     }
-    size_t at = live->in_step ? find_end(live, shortest_ns) : live->n_begins;
+    size_t at = live->in_step ? find_end(live, shortest_ns, last) : live->n_begins;
     if (at < live->n_begins) {
         return end_step(live, at, step);
     }
@@ -108,9 +110,10 @@ mtprof_status mtprof_live_poll_step(mtprof_live *live, int64_t now_ns, uint64_t 
                         step == NULL ? "no place for the step" : "struct_size of the step is 0");
     }
     const mtb_failure before = *mtb_last_failure();
-    mtprof_live_step full = {0};
+    mtprof_live_step full = {0}, asked = {0};
+    mtb_read_struct(&asked, step);
     int64_t now = now_ns != 0 ? mtb_bound_time(now_ns) : mtprof__live_clock_ns();
-    int status = next_step(live, now, shortest_ns, &full);
+    int status = next_step(live, now, shortest_ns, asked.last != 0, &full);
     if (status == MTPROF_OK || status == MTPROF_EEND) {
         *mtb_last_failure() = before; /* damage that is passed over is no failure of this call */
     } else if (live->looking) {
@@ -118,6 +121,7 @@ mtprof_status mtprof_live_poll_step(mtprof_live *live, int64_t now_ns, uint64_t 
         live->looking = false;
     }
     if (status == MTPROF_OK) {
+        full.last = asked.last;
         mtb_write_struct(step, &full);
     }
     return status;
