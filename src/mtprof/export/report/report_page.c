@@ -42,7 +42,7 @@ const char *const mtprof__report_style[] = {
     ".detail { height: 46px; overflow-y: auto; overflow-wrap: anywhere; } .row span[role=group] { display: inline-flex; flex-wrap: wrap; gap: 8px; }",
     "@media (max-width: 640px) { body { padding: 14px 12px 40px; } .detail { height: 112px; } }",
     ".kind { color: var(--soft); font-size: 12px; } .finding button { margin: 2px 4px 2px 0; }",
-    "@media print { nav, .row, noscript, .finding button { display: none; } .detail { height: auto; } .scroll { overflow: visible; } body { max-width: none; padding: 0; }",
+    "@media print { h2, h3, h2 + p { break-after: avoid; } canvas, .finding, tr { break-inside: avoid; } nav, .row, noscript, .finding button { display: none; } .detail { height: auto; } .scroll { overflow: visible; } body { max-width: none; padding: 0; }",
     "  table { font-size: 10px; } th, td { padding: 2px 3px; } td.text, th.text { min-width: 50px; } th { position: static; } th button { font-size: 10px; } }",
     NULL,
 };
@@ -108,6 +108,8 @@ const char *const mtprof__report_script[] = {
     "}",
     "function fitted(g, text, width) {",
     "  if (width < 18) { return ''; }",
+    "  if (g.measureText(text).width <= width) { return text; }",
+    "  text = text.replace(/^.*\\/(?=[^\\/]*\\(\\d+\\): )/, ''); // of a function the file's name is kept, not its folders",
     "  if (g.measureText(text).width <= width) { return text; }",
     "  let low = 0, high = text.length;",
     "  while (low < high) {",
