@@ -11,6 +11,8 @@
 #include "mtprof/flight/thread_stacks.h"
 #include "mtprof/flight/trigger_signal.h"
 
+#include <mtprof/output.h>
+
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -327,9 +329,11 @@ void mtprof__triggers_step(mtprof__triggers *t, uint64_t step)
         __atomic_load_n(&t->slow_waits, __ATOMIC_ACQUIRE) != 0) { /* one is being dumped */
         return;
     }
+    char took_text[MTPROF_QUANTITY_BYTES], usual_text[MTPROF_QUANTITY_BYTES];
+    (void)mtprof_duration_text((double)took, took_text);
+    (void)mtprof_duration_text((double)usual, usual_text);
     (void)snprintf(t->slow_reason, sizeof t->slow_reason,
-                   "slow step: step %" PRIu64 " took %.6g s, usual is %.6g s", step,
-                   (double)took / 1e9, (double)usual / 1e9);
+                   "slow step: step %" PRIu64 " took %s, usual is %s", step, took_text, usual_text);
     __atomic_store_n(&t->slow_waits, 1, __ATOMIC_RELEASE);
     sem_post(&mtprof__trigger_wake);
 }

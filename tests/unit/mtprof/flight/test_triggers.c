@@ -247,6 +247,7 @@ TEST(a_slow_step_is_dumped)
     REQUIRE(found);
     CHECK_EQ_U64(s.kind, MTPROF_TRIGGER_SLOW_STEP);
     CHECK(strncmp(s.reason, "slow step: step ", 16) == 0);
+    CHECK(strcmp(s.reason + strlen(s.reason) - 3, " ms") == 0); /* the usual duration */
     check_metadata(s.path, "dump_trigger", "slow step");
     finish(flight);
 }
