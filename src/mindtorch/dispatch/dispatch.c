@@ -390,15 +390,20 @@ static MT_COLD mt__trace_ref *gather_refs(const mt__call *call, mt__trace_op *pa
     return refs;
 }
 
-/* Together, so that a recording without them has one branch. */
-static MT_NOINLINE void set_rare(const mt__call *call, uint32_t wants, mt__trace_op *payload)
+static MT_COLD void set_overload(const mt__call *call, mt__trace_op *payload)
 {
-    const mt__op_row *row = call->row;
-    if ((wants & MT_TRACE_FLOPS) != 0 && row->flags >> 24 != 0) {
-        mt__trace_set_flops(payload, mt__flops_of(row->flags >> 24, call->args, row->n_params));
+    mt__trace_set_overload(payload, mt__overload_of(call->row, call->args));
+}
+
+/* Together, so that a recording without them has one branch. */
+MT_INLINE void set_rare(const mt__call *call, uint32_t wants, mt__trace_op *payload)
+{
+    uint32_t rule = call->row->flags >> 24;
+    if (MT_UNLIKELY((wants & MT_TRACE_OVERLOADS) != 0)) {
+        set_overload(call, payload);
     }
-    if ((wants & MT_TRACE_OVERLOADS) != 0) {
-        mt__trace_set_overload(payload, mt__overload_of(row, call->args));
+    if ((wants & MT_TRACE_FLOPS) != 0 && rule != 0) {
+        mt__trace_set_flops(payload, mt__flops_of(rule, call->args, call->row->n_params));
     }
 }
 
