@@ -248,7 +248,8 @@ enum mtprof_want {
     MTPROF_WANT_DETAILS = 1 << 11,
     MTPROF_WANT_DEVICE = 1 << 12,
     MTPROF_WANT_STRIDES = 1 << 13,
-    MTPROF_WANT_NATIVE_STACKS = 1 << 14
+    MTPROF_WANT_NATIVE_STACKS = 1 << 14,
+    MTPROF_WANT_OVERLOADS = 1 << 15 /**< which overload an op is; kept with DETAILS */
 };
 
 #endif /* MTPROF_FORMAT_H */

@@ -61,6 +61,7 @@ enum mtprof_profile_flag {
     MTPROF_PROFILE_STRIDES = 1 << 7,    /**< records inputs as well */
     MTPROF_PROFILE_NATIVE_STACKS = 1 << 8,
     MTPROF_PROFILE_LATE_DEVICES = 1 << 9, /**< devices too that appear while it records */
+    MTPROF_PROFILE_OVERLOADS = 1 << 10,   /**< which overload an op is ("Tensor" of aten::add) */
     MTPROF_PROFILE_ACC_EVENTS = 1 << 16   /**< results of all windows, not of the latest only */
 };
 

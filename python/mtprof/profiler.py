@@ -11,8 +11,9 @@ import weakref
 from mtprof import _mtprof, activities as _activities
 from mtprof._mtprof import (
     PROFILE_ACC_EVENTS as _ACC_EVENTS, PROFILE_DETAILS as _DETAILS, PROFILE_MEMORY as _MEMORY,
-    PROFILE_RECORD_SHAPES as _SHAPES, PROFILE_STRIDES as _STRIDES, PROFILE_TENSOR_IDS as _TENSOR_IDS,
-    PROFILE_WITH_FLOPS as _FLOPS, PROFILE_WITH_MODULES as _MODULES, PROFILE_WITH_STACK as _STACK,
+    PROFILE_OVERLOADS as _OVERLOADS, PROFILE_RECORD_SHAPES as _SHAPES, PROFILE_STRIDES as _STRIDES,
+    PROFILE_TENSOR_IDS as _TENSOR_IDS, PROFILE_WITH_FLOPS as _FLOPS, PROFILE_WITH_MODULES as _MODULES,
+    PROFILE_WITH_STACK as _STACK,
     RESULTS_NONE as _NONE, RESULTS_PREPARED as _PREPARED, RESULTS_READY as _READY,
     RESULTS_RECORDING as _RECORDING, TRACER_CALLS as _CALLS, TRACER_COLLECTIONS as _COLLECTIONS)
 from mtprof._warnings import warn
@@ -138,6 +139,8 @@ class _KinetoProfile(_mtprof.Profile):
             flags |= _TENSOR_IDS | _SHAPES | _STRIDES
         if self.with_calls or getattr(self.experimental_config, "verbose", False):
             flags |= _DETAILS
+        if getattr(self.experimental_config, "capture_overload_names", False):
+            flags |= _OVERLOADS
         return flags
 
     def _tracers(self):

@@ -36,6 +36,7 @@ set(MINDTORCH_SOURCES
     src/mindtorch/dispatch/call_words.c
     src/mindtorch/dispatch/dispatch.c
     src/mindtorch/dispatch/op_api.c
+    src/mindtorch/dispatch/overload_names.c
     src/mindtorch/dispatch/schema.c
     src/mindtorch/dispatch/typed_results.c
     src/mindtorch/dispatch/user_ops.c

@@ -23,6 +23,7 @@ for type in float16 bfloat16 int8 int16 uint16 uint32 uint64; do
 done
 compare tests/peers/functions/torch_further.py
 compare tests/peers/functions/torch_function.py
+compare tests/peers/functions/torch_overloads.py "$build/libmindtorch.so"
 compare tests/peers/dtypes/torch_types.py
 compare tests/peers/dtypes/torch_complex.py
 compare tests/peers/dtypes/torch_amp.py "$build/libmindtorch.so"

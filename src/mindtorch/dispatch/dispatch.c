@@ -22,6 +22,7 @@
 #include "mindtorch/dispatch/autograd_hook.h"
 #include "mindtorch/dispatch/call.h"
 #include "mindtorch/dispatch/call_words.h"
+#include "mindtorch/dispatch/overload_names.h"
 #include "mindtorch/dispatch/user_ops.h"
 #include "mindtorch/trace/op_trace.h"
 
@@ -389,7 +390,24 @@ static MT_COLD mt__trace_ref *gather_refs(const mt__call *call, mt__trace_op *pa
     return refs;
 }
 
-/* Inputs, identities, FLOPs: details that depend on the arguments. */
+static MT_COLD void set_overload(const mt__call *call, mt__trace_op *payload)
+{
+    mt__trace_set_overload(payload, mt__overload_of(call->row, call->args));
+}
+
+/* Together, so that a recording without them has one branch. */
+MT_INLINE void set_rare(const mt__call *call, uint32_t wants, mt__trace_op *payload)
+{
+    uint32_t rule = call->row->flags >> 24;
+    if (MT_UNLIKELY((wants & MT_TRACE_OVERLOADS) != 0)) {
+        set_overload(call, payload);
+    }
+    if ((wants & MT_TRACE_FLOPS) != 0 && rule != 0) {
+        mt__trace_set_flops(payload, mt__flops_of(rule, call->args, call->row->n_params));
+    }
+}
+
+/* Inputs, identities, FLOPs, overloads: details that depend on the arguments. */
 static MT_NOINLINE mt__trace_token begin_shown(const mt__call *call, mt__trace_site *site,
                                                uint32_t wants, mt__trace_op *payload)
 {
@@ -405,8 +423,8 @@ static MT_NOINLINE mt__trace_token begin_shown(const mt__call *call, mt__trace_s
             payload->tensors = long_refs = gather_refs(call, payload); /* NULL: counted as cut */
         }
     }
-    if ((wants & MT_TRACE_FLOPS) != 0 && row->flags >> 24 != 0) {
-        mt__trace_set_flops(payload, mt__flops_of(row->flags >> 24, call->args, row->n_params));
+    if ((wants & (MT_TRACE_FLOPS | MT_TRACE_OVERLOADS)) != 0) {
+        set_rare(call, wants, payload);
     }
     if ((wants & MT_TRACE_INPUTS) == 0 || row->n_params == 0) {
         token = mt__trace_op_begin(site, payload);
@@ -436,7 +454,8 @@ MT_INLINE mt__trace_token begin_with_payload(const mt__call *call, mt__trace_sit
         mt_device device = shown_device(call);
         mt__trace_set_memory(&payload, mt__trace_device(device), mt__memory_allocated(device));
     }
-    bool looks = (wants & (MT_TRACE_INPUTS | MT_TRACE_TENSORS | MT_TRACE_FLOPS)) != 0;
+    bool looks =
+        (wants & (MT_TRACE_INPUTS | MT_TRACE_TENSORS | MT_TRACE_FLOPS | MT_TRACE_OVERLOADS)) != 0;
     return looks ? begin_shown(call, site, wants, &payload) : mt__trace_op_begin(site, &payload);
 }
 

@@ -36,7 +36,8 @@ enum {
     MT_TRACE_STRIDES = MTPROF_WANT_STRIDES,
     MT_TRACE_TENSORS = MTPROF_WANT_TENSORS,
     MT_TRACE_MEMORY = MTPROF_WANT_MEMORY,
-    MT_TRACE_FLOPS = MTPROF_WANT_FLOPS
+    MT_TRACE_FLOPS = MTPROF_WANT_FLOPS,
+    MT_TRACE_OVERLOADS = MTPROF_WANT_OVERLOADS
 };
 
 enum {
@@ -93,7 +94,8 @@ static inline uint32_t mt__trace_wants(void)
 #define MT_TRACE_PAYLOADS                                                                         \
     ((uint32_t)MTPROF_WANT_INPUTS | (uint32_t)MTPROF_WANT_TENSORS |                               \
      (uint32_t)MTPROF_WANT_STRIDES | (uint32_t)MTPROF_WANT_MEMORY | (uint32_t)MTPROF_WANT_FLOPS | \
-     (uint32_t)MTPROF_WANT_DETAILS | (uint32_t)MTPROF_WANT_NATIVE_STACKS)
+     (uint32_t)MTPROF_WANT_DETAILS | (uint32_t)MTPROF_WANT_NATIVE_STACKS |                        \
+     (uint32_t)MTPROF_WANT_OVERLOADS)
 
 /* Sites of the op table's rows, by number. Ops of the accelerator have their own: a profile of the
  * device alone has these and no others. Hidden, so that their addresses need no load. */
@@ -126,6 +128,16 @@ static inline void mt__trace_set_flops(mt__trace_op *op, uint64_t flops)
 {
     op->flops = flops;
     op->fields |= flops > 0 ? (uint32_t)MTPROF_OP_FLOPS : 0;
+}
+
+/* "": no overload to report. */
+static inline void mt__trace_set_overload(mt__trace_op *op, const char *name)
+{
+    size_t length = __builtin_strlen(name);
+    if (length != 0) {
+        op->overload = mtprof_intern(name, length);
+        op->fields |= (uint32_t)MTPROF_OP_OVERLOAD;
+    }
 }
 
 /* Begins an op that has a site alone. */

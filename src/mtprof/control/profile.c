@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 enum {
-    FLAGS_KNOWN = MTPROF_PROFILE_ACC_EVENTS | ((MTPROF_PROFILE_LATE_DEVICES << 1) - 1)
+    FLAGS_KNOWN = MTPROF_PROFILE_ACC_EVENTS | ((MTPROF_PROFILE_OVERLOADS << 1) - 1)
 };
 
 /* ---- new and free ---------------------------------------------------------------------------- */

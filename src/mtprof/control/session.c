@@ -98,8 +98,8 @@ static mtprof_status check_config(const mtprof_config *config, mtprof_config *co
         return mtb_fail(MTPROF_EINVAL, "session_start: path_shared is %u, it must be 0 or 1",
                         copy->path_shared);
     }
-    if (copy->wants >> 15 != 0) {
-        return mtb_fail(MTPROF_EINVAL, "session_start: wants is 0x%llx, bits above 14 are unknown",
+    if (copy->wants >> 16 != 0) {
+        return mtb_fail(MTPROF_EINVAL, "session_start: wants is 0x%llx, bits above 15 are unknown",
                         (unsigned long long)copy->wants);
     }
     if (copy->counters_hz > MTPROF__WATCH_HZ_MOST) {

@@ -21,8 +21,8 @@ static mtprof_status check_wants(const char *call, const mtprof_session *session
     if (session == NULL) {
         return mtb_fail(MTPROF_EINVAL, "%s: session is NULL", call);
     }
-    if (wants >> 15 != 0) {
-        return mtb_fail(MTPROF_EINVAL, "%s: wants is 0x%llx, bits above 14 are unknown", call,
+    if (wants >> 16 != 0) {
+        return mtb_fail(MTPROF_EINVAL, "%s: wants is 0x%llx, bits above 15 are unknown", call,
                         (unsigned long long)wants);
     }
     return MTPROF_OK;

@@ -363,15 +363,59 @@ class Config(ContractTest):
             if top is None or "AccumulateGrad" not in top.name:
                 self.assertTrue(event.stack, event.name)
 
-    @unittest.expectedFailure
+    def overloads(self, function, **flags):
+        """(name, overload) of what a function's own calls are, and the profile."""
+        with profile(activities=CPU, experimental_config=_ExperimentalConfig(capture_overload_names=True),
+                     **flags) as prof:
+            function()
+        return [(e.name.removeprefix("aten::"), e.overload_name) for e in prof.events()
+                if e.cpu_parent is None and e.name.startswith("aten::")], prof
+
     def test_1_9_3_overloads(self):
-        """Not there yet: the runtime's rows join torch's overloads and do not know their names."""
+        """The names in the JSON stay as they are: the overload is an argument (docs/differences.md)."""
         x = torch.ones(2)
-        with profile(activities=CPU,
-                     experimental_config=_ExperimentalConfig(capture_overload_names=True)) as prof:
-            x + x
-        self.assertEqual([e.overload_name for e in prof.events()], ["Tensor"])
-        self.assertEqual([e["name"] for e in self.spans(self.trace(prof), "cpu_op")], ["aten::add.Tensor"])
+        names, prof = self.overloads(lambda: x + x)
+        self.assertEqual(names, [("add", "Tensor")])
+        spans = self.spans(self.trace(prof), "cpu_op")
+        self.assertEqual([(e["name"], e["args"]["overload_name"]) for e in spans], [("aten::add", "Tensor")])
+
+    def test_1_9_3_overloads_by_argument(self):
+        """A row has the names of torch's overloads for the kinds of its arguments, with other details or without."""
+        x, flag = torch.ones(2, 2), torch.ones(2, 2) > 0
+        cases = (
+            (lambda: (x < 1, x < x), [("lt", "Scalar"), ("lt", "Tensor")]),
+            (lambda: (x ** 2, 2 ** x, x ** x), [("pow", "Tensor_Scalar"), ("pow", "Scalar"), ("pow", "Tensor_Tensor")]),
+            (lambda: (x.sum(), x.sum(0)), [("sum", ""), ("sum", "dim_IntList")]),
+            (lambda: (x.all(), x.all(0), x.all((0, 1))), [("all", ""), ("all", "dim"), ("all", "dims")]),
+            (lambda: (x.std(), x.std(0), x.std(0, correction=0)),
+             [("std", "correction"), ("std", "dim"), ("std", "correction")]),
+            (lambda: (torch.where(flag, x, x), torch.where(flag, 1., x), torch.where(flag, x, 1.),
+                      torch.where(flag, 1., 0.)),
+             [("where", "self"), ("where", "ScalarSelf"), ("where", "ScalarOther"), ("where", "Scalar")]),
+            (lambda: (torch.arange(3), torch.arange(1, 3), torch.arange(1, 5, 2)),
+             [("arange", ""), ("arange", "start"), ("arange", "start_step")]),
+            (lambda: (x.to(torch.float64), x.to("cpu"), x.to("cpu", torch.int64)),
+             [("to", "dtype"), ("to", "dtype_layout"), ("to", "device")]),
+            (lambda: (torch.div(x, x), torch.div(x, x, rounding_mode="floor")),
+             [("div", "Tensor"), ("div", "Tensor_mode")]),
+            (lambda: (torch.rand(2), torch.rand(2, generator=torch.Generator())),
+             [("rand", ""), ("rand", "generator")]),
+            (lambda: (torch.randint(3, (2,)), torch.randint(1, 3, (2,)),
+                      torch.randint(3, (2,), generator=torch.Generator())),
+             [("randint", ""), ("randint", "low"), ("randint", "generator")]),
+            (lambda: (x.max(0), x.exp(), torch.cat([x, x])), [("max", "dim"), ("exp", ""), ("cat", "")]),
+        )
+        for function, expected in cases:
+            self.assertEqual(self.overloads(function)[0], expected)
+            self.assertEqual(self.overloads(function, record_shapes=True, profile_memory=True, with_flops=True)[0],
+                             expected)
+
+    def test_1_9_3_rows_by_overload(self):
+        x = torch.ones(2)
+        _, prof = self.overloads(lambda: (x < 1, x < x, x < 2))
+        rows = {(row.key, row.overload_name): row.count for row in prof.key_averages(group_by_overload_name=True)}
+        self.assertEqual(rows, {("aten::lt", "Scalar"): 2, ("aten::lt", "Tensor"): 1})
+        self.assertEqual([row.count for row in prof.key_averages()], [3])
 
     def test_1_9_3_no_overloads(self):
         self.assertEqual({e.overload_name for e in profiled().events()}, {""})

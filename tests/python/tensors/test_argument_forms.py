@@ -64,6 +64,39 @@ class Forms(unittest.TestCase):
         found = torch.diff(X, prepend=torch.zeros(3, 1), append=torch.zeros(3, 2))
         self.same(found[0], [0, 1, 1, 1, -3, 0])
 
+    def test_numbers_in_front(self):
+        i, x = torch.tensor([1, 2, 3]), torch.tensor([1.5, -2.0, 4.0])
+        for found, expected in ((torch.remainder(7, i), [0, 1, 1]), (torch.remainder(5, x), [0.5, -1.0, 1.0]),
+                                (torch.floor_divide(7, i), [7, 3, 2]), (torch.floor_divide(7.0, x), [4.0, -4.0, 1.0]),
+                                (torch.bitwise_and(6, i), [0, 2, 2]), (torch.bitwise_or(4, i), [5, 6, 7]),
+                                (torch.bitwise_xor(7, i), [6, 5, 4]), (torch.bitwise_left_shift(1, i), [2, 4, 8]),
+                                (torch.bitwise_right_shift(16, i), [8, 4, 2]), (7 % i, [0, 1, 1]), (7 // i, [7, 3, 2]),
+                                (6 & i, [0, 2, 2]), (4 | i, [5, 6, 7]), (7 ^ i, [6, 5, 4]), (1 << i, [2, 4, 8]),
+                                (16 >> i, [8, 4, 2])):
+            self.same(found, expected)
+        self.assertEqual((torch.remainder(7, i).dtype, torch.remainder(7.5, i).dtype), (torch.int64, torch.float32))
+        with self.assertRaisesRegex(NotImplementedError, '"bitwise_and_cpu" not implemented for \'Float\''):
+            torch.bitwise_and(1.5, i)
+        for name in ("remainder", "floor_divide", "bitwise_and", "bitwise_left_shift"):
+            with self.assertRaisesRegex(TypeError, rf"^{name}\(\).*(int|must be a tensor)"):
+                getattr(torch, name)(7, 2)
+
+    def test_bernoulli_of_a_probability(self):
+        """One for all elements: what the tensor holds does not count, its type does."""
+        x, i = torch.tensor([1.5, -2.0, 4.0]), torch.tensor([1, 2, 3])
+        self.same(torch.bernoulli(x, 0.0), [0, 0, 0])
+        self.same(torch.bernoulli(x, 1.0), [1, 1, 1])
+        self.same(x, [1.5, -2.0, 4.0])
+        self.same(torch.bernoulli(i, p=1), [1, 1, 1])
+        self.assertIs(torch.bernoulli(i, p=1).dtype, torch.int64)
+        torch.manual_seed(1)
+        drawn = torch.bernoulli(torch.zeros(10000), 0.25)
+        self.assertEqual(set(drawn.tolist()), {0.0, 1.0})
+        self.assertLess(abs(drawn.mean().item() - 0.25), 0.03)
+        for p in (1.5, -1.0):
+            with self.assertRaisesRegex(RuntimeError, r"to be in \[0, 1\], but got p=" + f"{p:g}"):
+                torch.bernoulli(x, p)
+
     def test_gather_and_scatter(self):
         self.same(torch.gather(X, 1, ROWS, sparse_grad=False), [[0], [5], [10]])
         with self.assertRaises(NotImplementedError):

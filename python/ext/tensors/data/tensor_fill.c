@@ -261,6 +261,8 @@ mt_tensor *data_from_sequence(PyObject *data, mt_dtype dtype, mt_device device, 
         mt_tensor_release(tensor);
         return NULL;
     }
-    tensor = data_to(tensor, MT_DTYPE_NONE, device == MT_DEVICE_NONE ? MT_CPU : device, false);
+    device = device == MT_DEVICE_NONE ? MT_CPU : device;
+    /* Both, as torch passes them. */
+    tensor = data_to(tensor, mt_tensor_dtype(tensor), device, false);
     return tensor == NULL ? NULL : data_pass(tensor, DATA_LIFT_FRESH);
 }

@@ -126,7 +126,7 @@ extern uint64_t mtprof__state;
 
 /* Bits of the state beside the wants. */
 enum {
-    MTPROF__WANTS = 0x7FFF,
+    MTPROF__WANTS = 0xFFFF,
     MTPROF__SAMPLE_OPS = 1 << 16,    /* ops and functions are sampled by site (sample.h) */
     MTPROF__SAMPLE_SCOPES = 1 << 17, /* scopes too */
     MTPROF__SAMPLING = MTPROF__SAMPLE_OPS | MTPROF__SAMPLE_SCOPES,

@@ -38,7 +38,7 @@ enum {
     MTPROF__LIMIT_PAYLOADS = MTPROF_WANT_INPUTS | MTPROF_WANT_TENSORS | MTPROF_WANT_STACKS |
                              MTPROF_WANT_MEMORY | MTPROF_WANT_ALLOCS | MTPROF_WANT_FLOPS |
                              MTPROF_WANT_MODULES | MTPROF_WANT_DETAILS | MTPROF_WANT_STRIDES |
-                             MTPROF_WANT_NATIVE_STACKS
+                             MTPROF_WANT_NATIVE_STACKS | MTPROF_WANT_OVERLOADS
 };
 
 /* What one event costs here, in nanoseconds; measured when the session starts. */

@@ -532,6 +532,7 @@ TEST(flags_become_gate_bits_and_metadata)
         {MTPROF_PROFILE_DETAILS, "open:0:0x80b"},
         {MTPROF_PROFILE_STRIDES, "open:0:0x281b"},
         {MTPROF_PROFILE_NATIVE_STACKS, "open:0:0x480b"},
+        {MTPROF_PROFILE_OVERLOADS, "open:0:0x880b"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         fake_profile fake;

@@ -96,8 +96,8 @@ TEST(a_bad_field_is_named_with_its_value)
     check_refused(&c, MTPROF_EINVAL, "buffer_bytes is 65535");
     c = (mtprof_config){.struct_size = sizeof c, .ring_ns = 1234};
     check_refused(&c, MTPROF_EINVAL, "ring_ns");
-    c = (mtprof_config){.struct_size = sizeof c, .wants = (uint64_t)1 << 15};
-    check_refused(&c, MTPROF_EINVAL, "0x8000");
+    c = (mtprof_config){.struct_size = sizeof c, .wants = (uint64_t)1 << 16};
+    check_refused(&c, MTPROF_EINVAL, "0x10000");
     c = (mtprof_config){.struct_size = sizeof c, .wants = (uint64_t)1 << 63};
     check_refused(&c, MTPROF_EINVAL, "wants is 0x8000000000000000");
     c = (mtprof_config){.struct_size = sizeof c};
