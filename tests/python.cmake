@@ -106,6 +106,7 @@ set(MT_PYTHON_TESTS
     tensors/test_complex
     linalg/test_eig
     nn/test_ctc_loss
+    nn/test_rare
     tensors/test_integer_types
     tensors/test_interop
     tensors/test_legacy_types

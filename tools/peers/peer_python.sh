@@ -30,6 +30,7 @@ compare tests/peers/nn/torch_formats.py
 compare tests/peers/nn/torch_images.py
 compare tests/peers/nn/torch_lazy.py
 compare tests/peers/nn/torch_more.py
+compare tests/peers/nn/torch_rare.py
 compare tests/peers/nn/torch_recurrent.py
 compare tests/peers/nn/torch_weights.py
 compare tests/peers/distributions/torch_distributions.py

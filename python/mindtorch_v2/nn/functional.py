@@ -12,6 +12,7 @@ import mindtorch_v2 as torch
 
 from . import _reduction
 from ._bags import *  # noqa: F403
+from ._fractional import *  # noqa: F403
 from ._images import *  # noqa: F403
 from ._losses import *  # noqa: F403
 from .. import _overriding
