@@ -107,6 +107,7 @@ set(MT_PYTHON_TESTS
     linalg/test_eig
     nn/test_ctc_loss
     nn/test_rare
+    linalg/test_signal_windows
     tensors/test_integer_types
     tensors/test_interop
     tensors/test_legacy_types

@@ -22,6 +22,7 @@ for type in float16 bfloat16 int8 int16 uint16 uint32 uint64; do
     compare tests/peers/torch_ops.py "$build/libmindtorch.so" --type "$type" --seed "${PEERS_SEED:-1}"
 done
 compare tests/peers/functions/torch_further.py
+compare tests/peers/functions/torch_rare_functions.py
 compare tests/peers/functions/torch_function.py
 compare tests/peers/dtypes/torch_types.py
 compare tests/peers/dtypes/torch_complex.py

@@ -97,12 +97,13 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return _ASMoutput(output.squeeze(0) if single else output, loss)
 
     def _of_all_classes(self, input, head):
+        result = head.new_empty((head.size(0), self.n_classes))
         logs = F.log_softmax(head, dim=1)
-        parts = [logs[:, :self.shortlist_size]]
-        for number, tail in enumerate(self.tail):
-            of_cluster = logs[:, self.shortlist_size + number].unsqueeze(1)
-            parts.append(F.log_softmax(tail(input), dim=1) + of_cluster)
-        return torch.cat(parts, 1)
+        result[:, :self.shortlist_size] = logs[:, :self.shortlist_size]
+        for number, (tail, low, high) in enumerate(zip(self.tail, self.cutoffs, self.cutoffs[1:])):
+            of_classes = F.log_softmax(tail(input), dim=1)
+            result[:, low:high] = of_classes + logs[:, self.shortlist_size + number].unsqueeze(1)
+        return result
 
     def log_prob(self, input):
         """Log probabilities of all classes, [rows, n_classes]."""
