@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rarely used parts of nn against torch's: adaptive softmax, fractional pools: torch_rare.py [-v] [NAME ...]"""
+"""Rarely used parts of nn against torch's: adaptive softmax, fractional pools,
+orthogonal weights: torch_rare.py [-v] [NAME ...]"""
 import pathlib
 import sys
 
@@ -89,6 +90,53 @@ def fractional_errors(t):
         samples[0], samples[:1], samples[:, :2], samples.double(), torch.zeros(2, 3, 3))]
     calls += [lambda: F.fractional_max_pool2d(image[:, :0], 2, 3), lambda: F.fractional_max_pool2d(image[0, 0], 2, 3)]
     return [raised(call) for call in calls] + [list(F.fractional_max_pool2d(image[:0], 2, 3).shape)]
+
+
+MAPS = ("matrix_exp", "cayley", "householder")
+
+
+@case
+def orthogonal_values(t):
+    """Columns that trivialization adds are free, and torch's are random: the weights that do not depend on them."""
+    nn, torch, found = t.nn, t.torch, []
+    orthogonal = nn.utils.parametrizations.orthogonal
+    for sides in ((4, 4), (3, 5), (5, 3)):
+        for name in (None, *MAPS):
+            for kept in (True, False):
+                layer = t.fill(nn.Linear(*sides)).double()
+                orthogonal(layer, orthogonal_map=name, use_trivialization=kept)
+                part = layer.parametrizations.weight
+                found += [layer.weight.detach() if kept or name in (None, "householder") else None,
+                          [(k, list(v.shape)) for k, v in layer.state_dict().items()], repr(layer),
+                          part[0].orthogonal_map.name, part.original.detach().clone(), list(part[0].shape)]
+                with torch.no_grad():
+                    part.original.add_(torch.tensor(t.rng.randn(*part.original.shape).tolist()).tril(-1) * 0.3)
+                    if sides == (4, 4) or not kept:
+                        rows, weights = t.x(2, sides[0]).double(), t.x(2, sides[1]).double()
+                        with torch.enable_grad():
+                            (layer(rows) * weights).sum().backward()
+                        found += [layer.weight.detach(), part.original.grad]
+                if kept or name == "householder" or name is None and sides != (4, 4):
+                    layer.weight = t.x(sides[1], sides[0], grad=False).double()
+                    found.append(layer.weight.detach())
+    conv = t.fill(nn.Conv1d(2, 3, 4)).double()
+    found.append(orthogonal(conv, orthogonal_map="cayley").weight.detach())
+    return found
+
+
+@case
+def orthogonal_errors(t):
+    nn, orthogonal, zeros = t.nn, t.nn.utils.parametrizations.orthogonal, t.torch.zeros
+
+    def assign(value, *sides, **options):
+        layer = nn.Linear(*sides)
+        orthogonal(layer, **options)
+        layer.weight = value
+    return [raised(call) for call in (
+        lambda: orthogonal(nn.Linear(3, 3), "bias"), lambda: orthogonal(nn.Linear(3, 3), orthogonal_map="x"),
+        lambda: orthogonal(nn.Linear(3, 3), "z"), lambda: orthogonal(nn.ReLU()), lambda: assign(zeros(3, 4), 3, 3),
+        lambda: assign(zeros(3, 3), 3, 3, use_trivialization=False),
+        lambda: assign(zeros(3, 4), 4, 3, orthogonal_map="cayley", use_trivialization=False))]
 
 
 @case

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AdaptiveLogSoftmaxWithLoss and fractional pools: what they promise, loops written out, gradients against differences.
-tests/peers/nn/torch_rare.py compares values and errors with torch."""
+"""AdaptiveLogSoftmaxWithLoss, fractional pools, orthogonal weights: what they promise, loops written out, gradients
+against differences. tests/peers/nn/torch_rare.py compares values and errors with torch."""
 
 import itertools
 import unittest
@@ -144,6 +144,70 @@ class FractionalPools(Differences):
             nn.FractionalMaxPool3d(2, 3, 0.5)
         with self.assertRaisesRegex(RuntimeError, "same dtype as input"):
             F.fractional_max_pool2d(x, 2, 3, _random_samples=torch.zeros(1, 1, 2, dtype=torch.float64))
+
+
+class OrthogonalWeights(Differences):
+    def each(self):
+        for name in ("matrix_exp", "cayley", "householder"):
+            for kept in (True, False):
+                for sides in ((4, 4), (3, 5), (5, 3)):
+                    torch.manual_seed(2)
+                    layer = nn.Linear(*sides, dtype=torch.float64)
+                    nn.utils.parametrizations.orthogonal(layer, orthogonal_map=name, use_trivialization=kept)
+                    yield name, kept, layer
+
+    def check(self, weight):
+        tall = weight if weight.size(0) >= weight.size(1) else weight.T
+        unit = torch.eye(tall.size(1), dtype=torch.float64)
+        self.assertLess((tall.T @ tall - unit).abs().max().item(), 1e-12)
+
+    def test_stay_orthogonal_while_training(self):
+        for _, _, layer in self.each():
+            self.check(layer.weight)
+            before = layer.weight.detach().clone()
+            optimizer = torch.optim.SGD(layer.parameters(), 0.1)
+            x = torch.randn(8, layer.in_features, dtype=torch.float64)
+            for _ in range(3):
+                optimizer.zero_grad()
+                (layer(x) ** 3).sum().backward()
+                optimizer.step()
+                self.check(layer.weight)
+            self.assertGreater((layer.weight - before).abs().max().item(), 1e-3)
+
+    def test_assigned(self):
+        for name, kept, layer in self.each():
+            wanted = nn.init.orthogonal_(torch.empty(layer.weight.shape, dtype=torch.float64))
+            if not kept and name != "householder":
+                with self.assertRaisesRegex(NotImplementedError, "use_trivialization=False"):
+                    layer.weight = wanted
+                continue
+            layer.weight = wanted
+            self.assertLess((layer.weight - wanted).abs().max().item(), 1e-12)
+            again = nn.Linear(layer.in_features, layer.out_features, dtype=torch.float64)
+            nn.utils.parametrizations.orthogonal(again, orthogonal_map=name, use_trivialization=kept)
+            again.load_state_dict(layer.state_dict())
+            self.assertTrue(torch.equal(again.weight, layer.weight))
+
+    def test_gradients(self):
+        for _, _, layer in self.each():
+            part = layer.parametrizations.weight
+            factors = torch.randn(layer.weight.shape, dtype=torch.float64)
+            start = part.original.detach() + torch.randn(part.original.shape, dtype=torch.float64).tril(-1) * 0.3
+            free = 1 - torch.eye(*start.shape, dtype=torch.float64)  # householder has signs on the diagonal
+            self.check_gradient(lambda X: (part[0](X * free + start.detach() * (1 - free)) * factors).sum(),
+                                start.clone())
+
+    def test_default_maps(self):
+        for sides, name in (((3, 3), "matrix_exp"), ((3, 4), "householder")):
+            layer = nn.utils.parametrizations.orthogonal(nn.Linear(*sides))
+            self.assertEqual(layer.parametrizations.weight[0].orthogonal_map.name, name)
+
+    def test_errors(self):
+        orthogonal = nn.utils.parametrizations.orthogonal
+        with self.assertRaisesRegex(ValueError, "Got: x"):
+            orthogonal(nn.Linear(3, 3), orthogonal_map="x")
+        with self.assertRaisesRegex(ValueError, "Got a tensor of 1 dimensions"):
+            orthogonal(nn.Linear(3, 3), "bias")
 
 
 if __name__ == "__main__":
