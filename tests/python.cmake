@@ -108,6 +108,7 @@ set(MT_PYTHON_TESTS
     nn/test_ctc_loss
     nn/test_rare
     linalg/test_signal_windows
+    linalg/test_lowrank
     tensors/test_integer_types
     tensors/test_interop
     tensors/test_legacy_types

@@ -10,12 +10,14 @@ from .changes import (_apply_, _cauchy_, _cdouble, _cfloat, _geometric_, _log_no
                       _resize_, _resize_as_, _writes, get_device, is_conj, is_neg, is_signed, isreal)
 from .grids import (adjoint, as_strided_scatter, cartesian_prod, combinations, diagflat, dsplit, empty_strided,
                     gradient, hsplit, logspace, narrow_copy, put, range, unravel_index, vander, vsplit)
+from .lowrank import pca_lowrank, svd_lowrank
 from .samples import addbmm, addr, block_diag, corrcoef, cov, histogram, histogramdd, pdist, renorm
 
 FUNCTIONS = {function.__name__: function for function in (
     addr, addbmm, block_diag, cov, corrcoef, histogram, histogramdd, pdist, renorm, range, logspace, vander,
     cartesian_prod, combinations, unravel_index, gradient, hsplit, vsplit, dsplit, diagflat, narrow_copy, adjoint,
-    as_strided_scatter, put, empty_strided, isreal, is_signed, is_conj, is_neg, get_device)}
+    as_strided_scatter, put, empty_strided, isreal, is_signed, is_conj, is_neg, get_device,
+    pca_lowrank, svd_lowrank)}
 METHODS = {name: FUNCTIONS[name] for name in """
     addr addbmm cov corrcoef histogram renorm hsplit vsplit dsplit diagflat narrow_copy adjoint as_strided_scatter put
     isreal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rarely used functions against torch's: windows of signals: torch_rare_functions.py [-v] [NAME ...]"""
+"""Rarely used functions against torch's: windows of signals, projections: torch_rare_functions.py [-v] [NAME ...]"""
 import pathlib
 import sys
 
@@ -42,6 +42,42 @@ def window_errors(t):
               lambda: W.exponential(5, center=1), lambda: W.kaiser(0, beta=-1), lambda: W.general_cosine(5, a=[]),
               lambda: W.general_cosine(5, a=3), lambda: W.general_cosine(5), lambda: W.hann()]
     return [raised(call) for call in calls] + sorted(W.__all__)
+
+
+def low_rank(t, *shape, rank=3):
+    """A matrix of that rank, in float64."""
+    left, right = (t.x(*shape[:-2], side, rank, grad=False).double() for side in shape[-2:])
+    return (left @ right.mT).requires_grad_()
+
+
+@case
+def projections(t):
+    """They are random: what does not depend on that, of matrices whose rank is at most q."""
+    torch, found = t.torch, []
+    for shape in ((9, 6), (6, 9), (7, 7), (2, 9, 6), (2, 1, 4, 8)):
+        A = low_rank(t, *shape)
+        middle = A.detach().mean(-2, keepdim=True)
+        for function in (torch.svd_lowrank, torch.pca_lowrank):
+            for options in ({}, {"q": 3}, {"q": 4, "niter": 0}, {"q": 4, "niter": 5}):
+                made = function(A, **options)
+                U, S, V = made
+                whole = U @ torch.diag_embed(S) @ V.mT
+                found += [type(made).__name__, list(U.shape), list(V.shape), S.detach(), whole.detach()]
+                if options.get("q") == 3:
+                    found.append(torch.autograd.grad((whole ** 2).sum() + (S ** 3).sum(), A)[0])
+        U, S, V = torch.svd_lowrank(A, 4, M=middle)
+        found += [S.detach(), (U @ torch.diag_embed(S) @ V.mT).detach()]
+        found.append(torch.pca_lowrank(A, 4, center=False)[1].detach())
+    A = t.x(7, 5)
+    return found + [[list(each.shape) for each in torch.svd_lowrank(A, q)] for q in (0, 5, 6, 8, None)]
+
+
+@case
+def projection_errors(t):
+    torch, A = t.torch, t.torch.zeros(7, 5)
+    return [raised(call) for call in (
+        lambda: torch.pca_lowrank(A, 9), lambda: torch.pca_lowrank(A, -1), lambda: torch.pca_lowrank(A, 3, niter=-1),
+        lambda: torch.pca_lowrank(A[0]), lambda: torch.svd_lowrank(A[0]))]
 
 
 if __name__ == "__main__":
