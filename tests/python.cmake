@@ -109,6 +109,7 @@ set(MT_PYTHON_TESTS
     nn/test_rare
     linalg/test_signal_windows
     linalg/test_lowrank
+    linalg/test_rare_functions
     tensors/test_integer_types
     tensors/test_interop
     tensors/test_legacy_types

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rarely used functions against torch's: windows of signals, projections: torch_rare_functions.py [-v] [NAME ...]"""
+"""Rarely used functions against torch's: windows of signals, projections, spellings: torch_rare_functions.py [-v] [NAME ...]"""
 import pathlib
 import sys
 
@@ -78,6 +78,61 @@ def projection_errors(t):
     return [raised(call) for call in (
         lambda: torch.pca_lowrank(A, 9), lambda: torch.pca_lowrank(A, -1), lambda: torch.pca_lowrank(A, 3, niter=-1),
         lambda: torch.pca_lowrank(A[0]), lambda: torch.svd_lowrank(A[0]))]
+
+
+@case
+def complex_fills(t):
+    torch, found = t.torch, []
+    like = torch.zeros(2, 3, dtype=torch.complex64)
+    for made in (torch.full((2,), 1 + 2j), torch.full((2, 1), 1 + 2j, dtype=torch.complex128), torch.full((), 1j),
+                 torch.full((2,), 1 + 0j, dtype=torch.float32), torch.full_like(like, 3 - 1j), like.new_full((3,), 1j),
+                 torch.full_like(torch.zeros(2), 2j, dtype=torch.complex64),
+                 torch.full((2,), 1j, requires_grad=True), torch.full((1,), 2j, out=torch.zeros(1, dtype=like.dtype)),
+                 torch.full(size=(2,), fill_value=1j, device="cpu", layout=torch.strided)):
+        found += [torch.view_as_real(made.detach()) if made.is_complex() else made, made.requires_grad]
+    return found + [raised(call) for call in (
+        lambda: torch.full((2,), 1j, dtype=torch.float32), lambda: torch.full_like(torch.zeros(2), 1j),
+        lambda: torch.zeros(2).new_full((2,), 1j))]
+
+
+@case
+def rare_spellings(t):
+    torch, x, found = t.torch, t.x(5, 3), []
+    found += [torch.rrelu(x), torch.rrelu(x, 0.3, 0.3, True), torch.rrelu(x, lower=0.1, upper=0.2),
+              torch.rrelu_(x.detach().clone(), 0.2, 0.4), torch.rrelu_(x * 1, 0.2, 0.2, True),
+              t.F.rrelu(x, 0.1, 0.1, True)]
+    for parts in (torch.unsafe_split(x, 2), torch.unsafe_split_with_sizes(x, [1, 4]), torch.unsafe_chunk(x, 2, 1),
+                  x.unsafe_split(2, 1), x.unsafe_chunk(3), x.unsafe_split_with_sizes([1, 2], 1)):
+        found += [*parts, type(parts).__name__]
+    values = [f for f in found if not isinstance(f, str)]
+    found += t.backward(tuple(values))
+    flags = torch.tensor([[0, 1, 0], [2, 0, 3]])
+    for size in (0, 1, 3, 5):
+        for each in (flags, flags > 9, flags[0].bool(), torch.tensor(1), torch.zeros(0, 3)):
+            found += [torch.nonzero_static(each, size=size), each.nonzero_static(size=size, fill_value=7)]
+    found.append(torch.nonzero_static(flags, size=2, out=torch.empty(0, dtype=torch.int64)))
+    return found + [raised(call) for call in (
+        lambda: torch.rrelu(x, 0.5, 0.1), lambda: torch.rrelu(x, 0.5, 0.1, True), lambda: torch.unsafe_split(x, [2, 3]),
+        lambda: torch.unsafe_split(x, 0), lambda: torch.unsafe_split(x, -1), lambda: torch.unsafe_chunk(x, 0),
+        lambda: torch.nonzero_static(flags, size=-1))]
+
+
+@case
+def dim_orders(t):
+    torch, found = t.torch, []
+    plain, last = torch.contiguous_format, torch.channels_last
+    shapes = [t.rng.randint(2, 4, t.rng.randint(0, 6)).tolist() for _ in range(60)]
+    made = [torch.zeros(shape).permute(t.rng.permutation(len(shape)).tolist()) for shape in shapes]
+    made += [torch.zeros(2, 3, 4, 5).to(memory_format=last), torch.zeros(2, 1, 4, 5),
+             torch.zeros(2, 3, 1, 1), torch.zeros(2, 3).expand(4, 2, 3), torch.zeros(3, 1, 2).expand(3, 4, 2),
+             torch.zeros(2, 1, 3).permute(2, 1, 0), torch.zeros(1, 2), torch.zeros(2, 1), torch.zeros(1),
+             torch.zeros(2).expand(3, 2), torch.zeros(2, 6)[:, ::2], torch.zeros(0, 3)]
+    for each in made:
+        found.append([tuple(each.shape), each.stride(), each.dim_order()])
+        for check in (True, [plain], [last], [plain, last], []):
+            found.append([tuple(each.shape), each.stride(), len(str(check)), raised(
+                lambda each=each, check=check: each.dim_order(ambiguity_check=check))])
+    return found + [raised(lambda: made[0].dim_order(ambiguity_check="x"))]
 
 
 if __name__ == "__main__":
