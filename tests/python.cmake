@@ -106,6 +106,10 @@ set(MT_PYTHON_TESTS
     tensors/test_complex
     linalg/test_eig
     nn/test_ctc_loss
+    nn/test_rare
+    linalg/test_signal_windows
+    linalg/test_lowrank
+    linalg/test_rare_functions
     tensors/test_integer_types
     tensors/test_interop
     tensors/test_legacy_types

@@ -63,7 +63,7 @@ from .autograd.grad_mode import is_inference_mode_enabled  # noqa: E402
 _PACKAGES = frozenset("""
     __config__ _dynamo _foreach _jit_internal _utils accelerator amp autograd backends compiler cpu cuda
     distributed distributions fft func fx hub jit library linalg mps multiprocessing nn npu onnx optim overrides
-    profiler random return_types serialization special storage testing types utils version xpu
+    profiler random return_types serialization signal special storage testing types utils version xpu
 """.split())
 
 # Names that live in a package which is imported only for them.

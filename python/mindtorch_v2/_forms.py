@@ -165,4 +165,35 @@ def _scaled_product(name):
     return call
 
 
+@_form("full", "full_like", "new_full")
+def _full(name):
+    """A complex number."""
+    def call(*args, fill_value=None, dtype=None, device=None, requires_grad=False, out=None, size=None, **rest):
+        args = list(args)
+        first = args.pop(0) if args else rest.pop("input", None) if name == "full_like" else size
+        if name == "new_full":
+            size = args.pop(0) if args else size
+        value = args.pop(0) if args else fill_value
+        if isinstance(value, Tensor) and value.dim() == 0 and value.is_complex():
+            value = value.item()
+        layout = rest.pop("layout", None)
+        rest = {key: each for key, each in rest.items() if key != "pin_memory" or each}
+        if args or rest or type(value) is not complex or layout not in (None, _C.strided):
+            return NotImplemented
+        if name == "full":
+            kind = _C.complex128 if _C.get_default_dtype() is _C.float64 else _C.complex64
+            made = {"dtype": dtype or kind, **({} if device is None else {"device": device})}
+            empty = (lambda: _ops.empty(first, **made)) if out is None else (lambda: out.resize_(first))
+        else:
+            made = {"dtype": dtype or first.dtype, "device": device or first.device}
+            empty = ((lambda: _ops.empty_like(first, **made)) if name == "full_like"
+                     else (lambda: _ops.empty(size, **made)))
+        if not made["dtype"].is_complex and value.imag == 0:
+            value = value.real
+        given = (first, value) if name != "new_full" else (first, size, value)
+        result = _C._call_as_op("aten::" + name, given, lambda: empty().fill_(value))
+        return result.requires_grad_() if requires_grad else result
+    return call
+
+
 _C._set_forms(FORMS)

@@ -22,6 +22,7 @@ for type in float16 bfloat16 int8 int16 uint16 uint32 uint64; do
     compare tests/peers/torch_ops.py "$build/libmindtorch.so" --type "$type" --seed "${PEERS_SEED:-1}"
 done
 compare tests/peers/functions/torch_further.py
+compare tests/peers/functions/torch_rare_functions.py
 compare tests/peers/functions/torch_function.py
 compare tests/peers/functions/torch_overloads.py "$build/libmindtorch.so"
 compare tests/peers/dtypes/torch_types.py
@@ -31,6 +32,7 @@ compare tests/peers/nn/torch_formats.py
 compare tests/peers/nn/torch_images.py
 compare tests/peers/nn/torch_lazy.py
 compare tests/peers/nn/torch_more.py
+compare tests/peers/nn/torch_rare.py
 compare tests/peers/nn/torch_recurrent.py
 compare tests/peers/nn/torch_weights.py
 compare tests/peers/distributions/torch_distributions.py

@@ -125,11 +125,20 @@ CALLS = {
     "map_": [lambda t, x, y: (x.detach() * 1).map_(y.detach(), lambda a, b: a + 2 * b)],
     "cfloat": [lambda t, x, y: t.view_as_real(x.detach().cfloat())],
     "cdouble": [lambda t, x, y: t.view_as_real(x.detach().cdouble())],
+    "rrelu": [lambda t, x, y: t.rrelu(x), lambda t, x, y: t.rrelu(x, 0.3, 0.3, True)],
+    "rrelu_": [lambda t, x, y: t.rrelu_(x * 1, 0.2, 0.4)],
+    "unsafe_split": [lambda t, x, y: t.unsafe_split(x, 2), lambda t, x, y: x.unsafe_split(3, 1)],
+    "unsafe_split_with_sizes": [lambda t, x, y: t.unsafe_split_with_sizes(x, [1, 2])],
+    "unsafe_chunk": [lambda t, x, y: t.unsafe_chunk(x, 2)],
+    "nonzero_static": [lambda t, x, y: t.nonzero_static(x > 0, size=15)],
+    "dim_order": [lambda t, x, y: t.tensor(x.t().dim_order())],
+    "svd_lowrank": [lambda t, x, y: t.svd_lowrank(x, 3)[1]],
+    "pca_lowrank": [lambda t, x, y: t.pca_lowrank(x, 3)[1]],
     "vmap": [lambda t, x, y: t.vmap(lambda row: row * row.sum())(x)],
 }
 # Those that torch shows as one op around its parts.
 ROWS = """addr addbmm block_diag cov corrcoef histogram pdist renorm cartesian_prod combinations hsplit vsplit
-dsplit diagflat""".split()
+dsplit diagflat rrelu rrelu_ unsafe_split unsafe_split_with_sizes unsafe_chunk nonzero_static""".split()
 # Words, not exceptions, differ: (name, a word of torch's message).
 OTHER_WORDS = {("put", "out of range"), ("resize_", "negative dimension"), ("unravel_index", ""), ("histogramdd", ""),
                ("pdist", ""), ("addbmm", "size"), ("gradient", "spacing"), ("cauchy_", ""), ("apply_", "")}

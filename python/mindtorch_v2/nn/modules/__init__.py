@@ -3,6 +3,7 @@
 
 from .activation import *  # noqa: F403
 from .activation import __all__ as _activation
+from .adaptive import AdaptiveLogSoftmaxWithLoss
 from .attention import MultiheadAttention
 from .batchnorm import *  # noqa: F403
 from .batchnorm import __all__ as _batchnorm
@@ -40,8 +41,9 @@ from .upsampling import *  # noqa: F403
 from .upsampling import __all__ as _upsampling
 
 __all__ = [
-    "Bilinear", "Embedding", "EmbeddingBag", "Flatten", "GroupNorm", "Identity", "LayerNorm", "Linear", "Module",
-    "ModuleDict", "ModuleList", "MultiheadAttention", "ParameterDict", "ParameterList", "RMSNorm", "Sequential", "Unflatten",
+    "AdaptiveLogSoftmaxWithLoss", "Bilinear", "Embedding", "EmbeddingBag", "Flatten", "GroupNorm", "Identity",
+    "LayerNorm", "Linear", "Module", "ModuleDict", "ModuleList", "MultiheadAttention", "ParameterDict",
+    "ParameterList", "RMSNorm", "Sequential", "Unflatten",
     *_activation, *_batchnorm, *_conv, *_dropout, *_instancenorm, *_lazy, *_loss, *_margin_loss, *_misc,
     *_padding, *_pooling, *_pooling_more, *_rnn, *_transformer, *_upsampling,
 ]  # fmt: skip
