@@ -8,6 +8,7 @@ import zipfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+from support_asan import UNDER_ASAN  # noqa: E402
 from support_run import RunTest  # noqa: E402
 
 # What a program can see of how it was started. Each line would differ if something of ours were left.
@@ -233,6 +234,7 @@ class OpenFiles(RunTest):
 
 
 class Processes(RunTest):
+    @unittest.skipIf(UNDER_ASAN, "a fork in a process with threads may find AddressSanitizer's allocator locked")
     def test_a_program_that_forks(self):
         self.write("script.py", """\
             import atexit, os, sys
@@ -252,6 +254,7 @@ class Processes(RunTest):
         self.assertEqual(self.run_both("script.py")[0], 0)
         self.assertIn("4 forked processes not recorded", self.run_mtprof("script.py")[2])
 
+    @unittest.skipIf(UNDER_ASAN, "a fork in a process with threads may find AddressSanitizer's allocator locked")
     def test_multiprocessing(self):
         self.write("script.py", """\
             import multiprocessing, sys
