@@ -4,7 +4,7 @@
 
 Each program ends with "N passed, N failed"; the last line here is the sum. A program that cannot run (status 77)
 says why, and counts as failed: on a machine that this command is for there is a GPU. No program waits without a
-limit: each has one of its own, and all of them together have --limit (480 s; MT_LONG=1: none). What is ended, or not
+limit: each has one of its own, and all of them together have --limit (480 s; with MT_LONG=1 none). What is ended, or not
 begun, for want of time counts as failed and is named.
 """
 import argparse
@@ -40,11 +40,11 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("python")
     parser.add_argument("--cost", action="store_true", help="measure what recording costs, too")
-    parser.add_argument("--limit", type=float, default=480, help="seconds for all programs together")
+    parser.add_argument("--limit", type=float, help="seconds for all programs together")
     asked = parser.parse_args()
     build = asked.build.resolve()
     long = os.environ.get("MT_LONG") == "1"
-    until = time.time() + (1e9 if long else asked.limit)
+    until = time.time() + (asked.limit or (1e9 if long else 480))
     environment = dict(os.environ, PYTHONPATH=str(build / "python"), KINETO_LOG_LEVEL="99", PYTHONUNBUFFERED="1",
                        MTPROF_COMMAND=str(build / "cli/mtprof"), MT_GPU_UNTIL=str(until),
                        MTPROF_CUPTI_FLOOR=str(build / "tests/libcupti_floor.so"))

@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum {
     BUFFER_BYTES = 2 << 20,
@@ -42,6 +43,7 @@ enum {
     PINNED = 1 << 9, /* CUPTI's own buffers are in the host's memory */
     LARGE = 1 << 10, /* CUPTI's own buffers are large */
     PERIOD = 1 << 11,
+    CLOCK = 1 << 12, /* CUPTI takes the host's time from a function of ours */
     ALL = RECORDS | RUNTIME | DRIVER
 };
 
@@ -65,6 +67,7 @@ static const struct {
     {"pinned", ALL | PINNED},
     {"large", ALL | LARGE},
     {"period", ALL | PERIOD},
+    {"clock", ALL | CLOCK},
 };
 
 static struct {
@@ -73,6 +76,7 @@ static struct {
     int (*enable)(uint32_t kind);
     int (*disable)(uint32_t kind);
     int (*register_buffers)(cp__buffer_wanted *wanted, cp__buffer_done *done);
+    int (*register_clock)(uint64_t (*clock)(void));
     int (*flush)(uint32_t flags);
     int (*finalize)(void);
     int (*driver_version)(int *version);
@@ -136,6 +140,7 @@ static int open_cupti(void)
         {&cupti.enable, "cuptiActivityEnable", 0},
         {&cupti.disable, "cuptiActivityDisable", 0},
         {&cupti.register_buffers, "cuptiActivityRegisterCallbacks", 0},
+        {&cupti.register_clock, "cuptiActivityRegisterTimestampCallback", 0},
         {&cupti.flush, "cuptiActivityFlushAll", 0},
         {&cupti.finalize, "cuptiFinalize", 0},
         {&cupti.driver_version, "cuDriverGetVersion", 0},
@@ -165,6 +170,13 @@ static int set(int attribute, size_t bytes, void *value)
     return cupti.set_attribute != NULL && cupti.set_attribute(attribute, &bytes, value) == CP_OK;
 }
 
+static uint64_t read_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 /* What a variant asks of CUPTI before it begins. */
 static int prepare(void)
 {
@@ -191,6 +203,9 @@ static int prepare(void)
     if ((asked & LARGE) != 0) {
         good = good && set(DEVICE_BUFFER_SIZE, sizeof bytes, &bytes) &&
                set(DEVICE_BUFFERS_AT_FIRST, sizeof count, &count);
+    }
+    if ((asked & CLOCK) != 0) {
+        good = good && cupti.register_clock(read_clock) == CP_OK;
     }
     if ((asked & PERIOD) != 0) {
         good = good && cupti.set_period != NULL && cupti.set_period(500) == CP_OK;

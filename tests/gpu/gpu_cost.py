@@ -2,7 +2,7 @@
 """What recording costs a launch-bound program on a GPU: x + x, 2 x 2. It measures and judges nothing.
 
 Each side is a process of its own (torch.profiler keeps CUPTI once it has run). In it, stretches with and without the
-profiler alternate; the figures are medians over the stretches.
+profiler alternate; the figures are medians over the stretches. Arguments choose what is measured, and its order.
 """
 import os
 import statistics
@@ -193,8 +193,8 @@ if __name__ == "__main__":
         calls = {"many": many, "in_flight": in_flight, "together": together, "variants": variants}
         calls.get(sys.argv[2], lambda: side(sys.argv[2]))()
         sys.exit(0)
-    for name in ("ours", "torch", "cupti", "ours_gpu", "ours_cpu", "ours", "torch", "together", "together", "variants",
-                 "many", "in_flight"):
+    for name in sys.argv[1:] or ("ours", "torch", "cupti", "ours_gpu", "ours_cpu", "ours", "torch", "together",
+                                 "together", "variants", "many", "in_flight"):
         try:
             done = subprocess.run([sys.executable, __file__, "--side", name], timeout=SIDE_S,
                                   env=dict(os.environ, KINETO_LOG_LEVEL="99", TEARDOWN_CUPTI="1"))

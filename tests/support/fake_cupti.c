@@ -112,7 +112,7 @@ int cuptiGetVersion(uint32_t *version)
 int cuptiSubscribe(void **subscriber, cp__callback *function, void *user)
 {
     MAY_FAIL("cuptiSubscribe");
-    if (facts.subscribed != 0) {
+    if (facts.subscribed != 0 || settings.taken != 0) {
         return CP_MULTIPLE_SUBSCRIBERS;
     }
     facts.subscribed = 1;
@@ -338,6 +338,7 @@ int cuDriverGetVersion(int *version)
     const fake_call call = {.name = "cuDriverGetVersion"};
     uint64_t kept = 0;
     *version = 13000;
+    settings.taken -= settings.taken != 0;
     uint32_t id = __atomic_add_fetch(&last_correlation, 1, __ATOMIC_RELAXED);
     call_back(call.name, CP_SITE_ENTER, id, &kept, &call);
     call_back(call.name, CP_SITE_EXIT, id, &kept, &call);

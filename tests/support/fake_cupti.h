@@ -51,6 +51,7 @@ typedef struct fake_settings {
     int failure;          /* of cuCtxSynchronize and cuptiActivityFlushAll: the GPU is lost */
     bool captures;        /* every stream */
     bool keeps;           /* a buffer of another thread, when it is detached */
+    uint32_t taken;       /* another profiler has CUPTI: for so many calls of CUDA */
     bool mute;            /* no callbacks, not even at the exit of cuDriverGetVersion */
     int devices;
     uint32_t node_type;         /* CP_NODE_... of the nodes that node() tells of */

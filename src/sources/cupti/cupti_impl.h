@@ -56,7 +56,8 @@ typedef struct cp__library {
     int (*result_text)(int result, const char **text);
     int (*node_number)(void *node, uint64_t *number);
 
-    int (*driver_version)(int *version); /* the call from whose exit CUPTI is detached */
+    int (*driver_version)(int *version);  /* the call from whose exit CUPTI is detached */
+    int (*runtime_version)(int *version); /* NULL: no libcudart is loaded */
     int (*device_count)(int *count);
     int (*device_name)(char *name, int bytes, int device);
     int (*device_memory)(size_t *bytes, int device);

@@ -47,6 +47,7 @@ static void path_of(void *handle, char *path, size_t bytes)
 
 /* ---- libcupti ---- */
 
+static const char *const runtimes[] = {"libcudart.so.13", "libcudart.so.12"};
 static const char *const sonames[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
 
 static void *find_loaded(void)
@@ -91,16 +92,18 @@ static void *open_beside(const char *loaded)
 
 static void *open_anywhere(void)
 {
-    static const char *const neighbours[] = {"libcudart.so.13", "libcudart.so.12",
-                                             "libtorch_cuda.so", "libc10_cuda.so"};
+    static const char *const torch[] = {"libtorch_cuda.so", "libc10_cuda.so"};
     static const char *const toolkits[] = {
         "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
         "/usr/local/cuda/lib64/libcupti.so",
         "/usr/local/cuda/lib/libcupti.so",
     };
     void *handle = find_loaded();
-    for (size_t i = 0; i < MT_COUNT(neighbours) && handle == NULL; i++) {
-        handle = open_beside(neighbours[i]);
+    for (size_t i = 0; i < MT_COUNT(runtimes) && handle == NULL; i++) {
+        handle = open_beside(runtimes[i]);
+    }
+    for (size_t i = 0; i < MT_COUNT(torch) && handle == NULL; i++) {
+        handle = open_beside(torch[i]);
     }
     for (size_t i = 0; i < MT_COUNT(sonames) && handle == NULL; i++) {
         handle = mtb_open_shared(sonames[i]);
@@ -165,6 +168,19 @@ static int find_cupti(cp__library *cuda, cp__found *found)
                             found->path, version);
 }
 
+/* ---- libcudart, which programs may have in them instead ---- */
+
+static void find_runtime(cp__library *cuda)
+{
+    void *handle = NULL;
+    for (size_t i = 0; i < MT_COUNT(runtimes) && handle == NULL; i++) {
+        handle = mtb_find_loaded(runtimes[i]);
+    }
+    if (handle != NULL) {
+        (void)mtb_find_symbol(handle, "cudaRuntimeGetVersion", &cuda->runtime_version);
+    }
+}
+
 /* ---- libcuda ---- */
 
 static int find_driver(cp__library *cuda)
@@ -201,6 +217,7 @@ int cp__library_open(cp__found *found)
     cp__library cuda = {0};
     MT_TRY(find_cupti(&cuda, found));
     MT_TRY(find_driver(&cuda));
+    find_runtime(&cuda);
     cp__cuda = cuda;
     return MTPROF_OK;
 #else

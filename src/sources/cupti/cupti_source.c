@@ -16,7 +16,9 @@
 
 enum {
     MOST_CONTEXTS = 32,
-    MOST_TEXTS = 32
+    MOST_TEXTS = 32,
+    TRIES = 8, /* to have CUPTI, where another profiler has it: after 1, 2, 4, ... 128 ms */
+    FIRST_TRY_NS = 1000000
 };
 
 static const uint64_t LEAVING_WAIT_NS = 30000000000; /* as device_wait_ns of a session */
@@ -38,6 +40,7 @@ static struct {
     bool running;      /* atomic; CUPTI is ours */
     bool used, forked; /* used: in this process or its parent, before the fork */
     bool leaving;      /* atomic; the source is removed: nobody else waits for the GPU */
+    bool refused;      /* another profiler had CUPTI when the last recording began */
 } cupti;
 
 /* ---- texts that stay ---- */
@@ -124,8 +127,7 @@ static mtprof_status refuse(int result, const char *what)
     char text[MTB_MESSAGE_BYTES];
     const char *hint = "";
     if (result == CP_MULTIPLE_SUBSCRIBERS) {
-        hint = ": another profiler (torch.profiler, Nsight) uses CUPTI in this process; with "
-               "TEARDOWN_CUPTI=1 in the environment torch.profiler lets it go when it stops";
+        hint = ": another profiler (torch.profiler, Nsight) uses CUPTI in this process";
     } else if (result == CP_INSUFFICIENT_PRIVILEGES) {
         hint = ": the driver lets administrators alone profile";
     }
@@ -162,9 +164,31 @@ static void let_go(void)
     cp__buffers_trim();
 }
 
+/* A profiler that lets CUPTI go when it stops (torch.profiler with TEARDOWN_CUPTI=1) does so from
+ * the exit of a later call of CUDA, as CUPTI's manual asks. So calls are made for it, few, since a
+ * profiler that records shows them; where that was in vain, the next recording does not wait. */
+static int subscribe(void)
+{
+    struct timespec pause = {.tv_nsec = FIRST_TRY_NS};
+    int version = 0;
+    int result = cp__cuda.subscribe(&cupti.subscriber, cp__on_call, NULL);
+    uint32_t tries = cupti.refused ? 0 : TRIES;
+    for (uint32_t i = 0; i < tries && result == CP_MULTIPLE_SUBSCRIBERS; i++) {
+        (void)cp__cuda.driver_version(&version);
+        if (cp__cuda.runtime_version != NULL) {
+            (void)cp__cuda.runtime_version(&version);
+        }
+        (void)nanosleep(&pause, NULL);
+        pause.tv_nsec *= 2;
+        result = cp__cuda.subscribe(&cupti.subscriber, cp__on_call, NULL);
+    }
+    cupti.refused = result == CP_MULTIPLE_SUBSCRIBERS;
+    return result;
+}
+
 static mtprof_status take(void)
 {
-    int result = cp__cuda.subscribe(&cupti.subscriber, cp__on_call, NULL);
+    int result = subscribe();
     if (result != CP_OK) {
         cupti.subscriber = NULL;
         return refuse(result, "cuptiSubscribe");

@@ -44,8 +44,7 @@ TEST(whatever_fails_the_recording_goes_on_and_cupti_is_let_go)
         const char *text;
     } cases[] = {
         {"cuptiSubscribe", 0, CP_MULTIPLE_SUBSCRIBERS,
-         "another profiler (torch.profiler, Nsight) uses CUPTI in this process; with TEARDOWN_CUPTI=1 "
-         "in the environment torch.profiler lets it go when it stops"},
+         "another profiler (torch.profiler, Nsight) uses CUPTI in this process"},
         {"cuptiActivityRegisterTimestampCallback", 0, 999, "TimestampCallback failed with CUPTI"},
         {"cuptiActivityRegisterCallbacks", 0, 999, "RegisterCallbacks failed with CUPTI"},
         {"cuptiActivityEnable", 0, CP_INSUFFICIENT_PRIVILEGES, "administrators alone"},
@@ -74,6 +73,36 @@ TEST(whatever_fails_the_recording_goes_on_and_cupti_is_let_go)
     CHECK(activity(v, "seen") != NULL);
     CHECK_EQ_STR(warned, "");
     tv_free(v);
+}
+
+/* As torch.profiler does with TEARDOWN_CUPTI=1: from the exit of a later call of CUDA. */
+TEST(a_profiler_that_lets_cupti_go_is_waited_for)
+{
+    attach();
+    fake->settings->taken = 5;
+    mtprof_session *s = start_warned(0);
+    CHECK_EQ_STR(warned, "");
+    launch("seen", now(), 1);
+    trace_view *v = tv_finish(s, NULL);
+    CHECK(activity(v, "seen") != NULL);
+    tv_free(v);
+    check_let_go();
+
+    fake->settings->taken = 1000; /* it keeps CUPTI */
+    s = start_warned(0);
+    CHECK(strstr(warned, "another profiler") != NULL);
+    uint32_t left = fake->settings->taken;
+    CHECK(left < 1000);
+    tv_free(tv_finish(s, NULL));
+    s = start_warned(0); /* nobody waits a second time */
+    CHECK(strstr(warned, "another profiler") != NULL);
+    CHECK_EQ_U64(fake->settings->taken, left);
+    tv_free(tv_finish(s, NULL));
+    fake->settings->taken = 0;
+    s = start_warned(0);
+    CHECK_EQ_STR(warned, "");
+    tv_free(tv_finish(s, NULL));
+    check_let_go();
 }
 
 TEST(cupti_is_detached_from_the_exit_of_a_call)
