@@ -181,12 +181,16 @@ static void record_normally(const char *path, const char *folder)
 
 static void record_and_die(const char *path)
 {
+    unlink(path);
     pid_t child = fork();
     if (child == 0) {
         start(path);
         for (;;) {
             run_threads();
         }
+    }
+    for (int i = 0; i < 10000 && access(path, F_OK) != 0; i++) {
+        usleep(1000); /* its file is there when it records */
     }
     usleep(200 * 1000);
     kill(child, SIGKILL);
