@@ -4,8 +4,8 @@
 
 Each program ends with "N passed, N failed"; the last line here is the sum. A program that cannot run (status 77)
 says why, and counts as failed: on a machine that this command is for there is a GPU. No program waits without a
-limit: each has one of its own, and all of them together have --limit (480 s; with MT_LONG=1 none). What is ended, or not
-begun, for want of time counts as failed and is named.
+limit: each has one of its own, and all of them together have --limit (480 s; with MT_LONG=1 none). What is ended, or
+not begun, for want of time counts as failed and is named.
 """
 import argparse
 import os
