@@ -97,6 +97,10 @@ def _scatter(name):
             return NotImplemented
         if reduce not in ("add", "multiply"):
             raise RuntimeError("reduce argument must be either add or multiply.")
+        if isinstance(src, Tensor):
+            from ._functions import _warn_once
+            _warn_once("The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a "
+                       "future PyTorch release. Use torch.scatter_reduce instead for more reduction options.")
         result = input if name == "scatter_" else _ops.clone(input)
         # One element of the index along dim at a time: of those, no two go to the same place.
         for place in range(index.size(dim) if index.dim() else 1):

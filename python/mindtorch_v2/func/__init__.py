@@ -3,7 +3,7 @@
 
 grad, vjp, jacrev and their like are backward passes, nested ones with graphs. vmap() calls the function once for each
 slice and stacks the results: what it gives is what torch's gives, without being faster than the loop it is. There is no
-forward mode: jvp, jacfwd and linearize are not there, and hessian is two backward modes.
+forward mode: jvp and linearize differentiate a backward pass, jacfwd is jacrev, and hessian is two backward modes.
 """
 
 import functools
@@ -12,7 +12,7 @@ import mindtorch_v2 as torch
 
 from ..autograd import grad as _backward
 from ._modules import functional_call, stack_module_state
-from ._nested import flatten, unflatten
+from ._nested import flatten, unflatten, values
 
 __all__ = [
     "functional_call",
@@ -20,7 +20,10 @@ __all__ = [
     "grad",
     "grad_and_value",
     "hessian",
+    "jacfwd",
     "jacrev",
+    "jvp",
+    "linearize",
     "stack_module_state",
     "vjp",
     "vmap",
@@ -29,9 +32,24 @@ __all__ = [
 _depth = 0  # of grad() inside grad(): inner ones need graphs
 
 
+def _check_argnums(argnums, args):
+    many = argnums if isinstance(argnums, tuple) else (argnums,)
+    for number in many:
+        if not isinstance(number, int):
+            raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+        if not -len(args) <= number < len(args):
+            raise RuntimeError(f"Got argnum={number}, but only {len(args)} positional inputs")
+    if not many:
+        raise RuntimeError("argnums must be non-empty")
+    if len({number % len(args) for number in many}) != len(many):
+        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
+
+
 def _differentiable(tree):
     """The tree with tensors that can be differentiated, and these tensors."""
     leaves, shape = flatten(tree)
+    for part in values(shape):
+        raise ValueError(f"Thing passed to transform API must be Tensor, got {type(part)}")
     made = [x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in leaves]
     outer = _depth > 1 or any(x.requires_grad for x in leaves)
     return unflatten(made, shape), made, shape, outer
@@ -39,6 +57,7 @@ def _differentiable(tree):
 
 def _run(function, args, kwargs, argnums, has_aux):
     """(output, aux, tensors that it is differentiated by, their shape, whether a graph is wanted)."""
+    _check_argnums(argnums, args)
     single = isinstance(argnums, int)
     chosen = args[argnums] if single else tuple(args[i] for i in argnums)
     tree, made, shape, outer = _differentiable(chosen)
@@ -51,6 +70,23 @@ def _run(function, args, kwargs, argnums, has_aux):
     if has_aux:
         output, aux = output
     return output, aux, made, shape, outer
+
+
+def _outputs(output, name):
+    """The tensors that a function gave, and their shape as a tree."""
+    leaves, form = flatten(output)
+    for part in values(form):
+        raise RuntimeError(f"{name}: expected f(*primals) to return only tensors, got unsupported type {type(part)}")
+    return leaves, form
+
+
+def _check_types(leaves):
+    for leaf in leaves:
+        if not (leaf.is_floating_point() or leaf.is_complex()):
+            raise RuntimeError(
+                "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype "
+                f"{leaf.dtype}"
+            )
 
 
 def _plain(tree, outer):
@@ -105,7 +141,8 @@ def grad(func, argnums=0, has_aux=False):
 def vjp(func, *primals, has_aux=False):
     """(func(*primals), a function of vectors that gives their products with the Jacobian)."""
     output, aux, made, shape, outer = _run(func, primals, {}, tuple(range(len(primals))), has_aux)
-    leaves, form = flatten(output)
+    leaves, form = _outputs(output, "vjp(f, *primals)")
+    _check_types(leaves)
 
     def pull(cotangents, retain_graph=True, create_graph=None):
         vectors, _ = flatten(cotangents)
@@ -126,6 +163,99 @@ def vjp(func, *primals, has_aux=False):
     return (value, pull, _plain(aux, outer)) if has_aux else (value, pull)
 
 
+def _forward(func, primals, has_aux):
+    """(output, aux, push): push(tangents) gives the product of the Jacobian with tangents, and the outputs without one.
+
+    A backward pass is linear in the vector that it starts from, and its derivative by that vector is the Jacobian. So
+    push() differentiates the backward pass once more, by a vector of zeros.
+    """
+    output, aux, made, _, outer = _run(func, primals, {}, tuple(range(len(primals))), has_aux)
+    leaves, form = _outputs(output, "jvp(f, primals, tangents)")
+    chosen = [x for x in leaves if x.requires_grad]
+    with torch.enable_grad():
+        starts = [torch.zeros_like(x).requires_grad_() for x in chosen]
+    found = [None] * len(made)
+    if chosen:
+        found = _backward(chosen, made, starts, allow_unused=True, create_graph=True)
+
+    def push(tangents, retain_graph=False):
+        for x, v in zip(made, tangents):
+            if x.shape != v.shape:
+                raise RuntimeError(
+                    "Trying to set a forward gradient that has a different size than that of the original Tensor, this "
+                    f"is not supported. Tensor is of size {list(x.shape)} while the given forward gradient is of size "
+                    f"{list(v.shape)}."
+                )
+        graph = outer or any(v.requires_grad for v in tangents)
+        pairs = [(g, v.to(g.dtype)) for g, v in zip(found, tangents) if g is not None and g.requires_grad]
+        slopes = iter([None] * len(starts))
+        if pairs:
+            slopes = iter(
+                _backward(
+                    [g for g, _ in pairs], starts, [v for _, v in pairs], allow_unused=True,
+                    retain_graph=retain_graph or graph, create_graph=graph,
+                )
+            )
+        products = [next(slopes) if x.requires_grad else None for x in leaves]
+        made_whole = [torch.zeros_like(x) if p is None else p for x, p in zip(leaves, products)]
+        return unflatten(made_whole, form), any(p is None for p in products)
+
+    value = unflatten([x if outer else x.detach() for x in leaves], form)
+    return value, _plain(aux, outer), push
+
+
+def _tangents(primals, tangents, name):
+    """The tensors of tangents; they must have the places of those of primals."""
+    if not isinstance(primals, tuple):
+        raise RuntimeError(
+            f"{name}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
+        )
+    places, shape = flatten(primals)
+    found, form = flatten(tangents)
+    if form != shape:
+        raise RuntimeError(
+            f"{name}: Expected primals and tangents to have the same python structure. For example, if primals is a "
+            f"tuple of 3 tensors, tangents also must be. Got {len(places)} tensors in {type(primals).__name__} and "
+            f"{len(found)} in {type(tangents).__name__}"
+        )
+    if not places:
+        raise RuntimeError(f"{name}: Expected primals to contain at least one Tensor.")
+    return found
+
+
+def jvp(func, primals, tangents, *, strict=False, has_aux=False):
+    """(func(*primals), the product of its Jacobian with tangents), by two backward passes."""
+    global _depth
+    vectors = _tangents(primals, tangents, "jvp(f, primals, tangents)")
+    _depth += 1
+    try:
+        value, aux, push = _forward(func, primals, has_aux)
+        product, independent = push(vectors)
+        if strict and independent:
+            raise RuntimeError(
+                "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not "
+                "allowed with strict=True."
+            )
+        return (value, product, aux) if has_aux else (value, product)
+    finally:
+        _depth -= 1
+
+
+def linearize(func, *primals):
+    """(func(*primals), a function of tangents that gives their product with the Jacobian there)."""
+    value, _, push = _forward(func, primals, False)
+
+    def pushed(*tangents):
+        return push(_tangents(primals, tangents, "linearize(f, *primals)"), retain_graph=True)[0]
+
+    return value, pushed
+
+
+def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
+    """What jacrev() gives: a backward pass for each output element, as there is no forward mode."""
+    return jacrev(func, argnums, has_aux=has_aux)
+
+
 def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
     """A function that gives the Jacobian of func by arguments argnums, a backward pass for each output element."""
 
@@ -135,7 +265,8 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
         _depth += 1
         try:
             output, aux, made, shape, outer = _run(func, args, kwargs, argnums, has_aux)
-            leaves, form = flatten(output)
+            leaves, form = _outputs(output, "vjp(f, *primals)")
+            _check_types(leaves)
             rows = []
             for leaf in leaves:
                 rows.append(unflatten(_jacobian(leaf, made, outer), shape))

@@ -41,3 +41,15 @@ def unflatten(leaves, shape):
         return part[1]
 
     return build(shape)
+
+
+def values(shape):
+    """What is not a tensor in the tree of a shape."""
+    if shape[0] == "value":
+        yield shape[1]
+    elif shape[0] == "dict":
+        for part in shape[2].values():
+            yield from values(part)
+    elif shape[0] == "sequence":
+        for part in shape[2]:
+            yield from values(part)

@@ -84,6 +84,38 @@ class Func(unittest.TestCase):
         self.assertEqual(func.jacrev(lambda x: x**2)(X).tolist(), torch.diag(2 * X).tolist())
         self.assertEqual(func.hessian(cubes)(X).tolist(), torch.diag(6 * X).tolist())
 
+    def test_jvp_linearize_jacfwd(self):
+        value, product = func.jvp(lambda x, y: (x * y, y.sum()), (X, ONES), (ONES, X))
+        self.assertEqual((value[0].tolist(), product[0].tolist()), (X.tolist(), (ONES + X * X).tolist()))
+        self.assertEqual(product[1].item(), X.sum().item())
+        self.assertFalse(product[0].requires_grad)
+        value, product, aux = func.jvp(lambda x: (x**2, x + 1), (X,), (ONES,), has_aux=True)
+        self.assertEqual((product.tolist(), aux.tolist()), ((2 * X).tolist(), (X + 1).tolist()))
+        value, push = func.linearize(lambda x: x**2, X)
+        for tangent in (ONES, X):  # it can be called again
+            self.assertEqual(push(tangent).tolist(), (2 * X * tangent).tolist())
+        twice = func.jvp(lambda x: func.jvp(lambda y: y**3, (x,), (ONES,))[1], (X,), (ONES,))[1]
+        self.assertEqual(twice.tolist(), (6 * X).tolist())
+        self.assertEqual(func.jacfwd(lambda x: x**2)(X).tolist(), torch.diag(2 * X).tolist())
+
+    def test_refused(self):
+        for error, text, call in (
+            (RuntimeError, "Expected primals to be a tuple", lambda: func.jvp(torch.sin, X, ONES)),
+            (RuntimeError, "at least one Tensor", lambda: func.jvp(torch.sin, (), ())),
+            (RuntimeError, "same python structure", lambda: func.jvp(torch.sin, (X,), [ONES])),
+            (RuntimeError, "different size", lambda: func.jvp(torch.sin, (X,), (torch.ones(2),))),
+            (RuntimeError, "independent of the inputs", lambda: func.jvp(lambda x: ONES, (X,), (X,), strict=True)),
+            (RuntimeError, "return only tensors, got unsupported type <class 'int'>", lambda: func.vjp(lambda x: 3, X)),
+            (RuntimeError, "must be floating-point or complex", lambda: func.jacrev(lambda x: x.long())(X)),
+            (RuntimeError, "argnum=1, but only 1 positional", lambda: func.jacfwd(torch.sin, 1)(X)),
+            (RuntimeError, "must be unique", lambda: func.grad(torch.sum, (0, -1))(X)),
+            (RuntimeError, "must be non-empty", lambda: func.grad(torch.sum, ())(X)),
+            (RuntimeError, "argnums must be int", lambda: func.grad(torch.sum, "x")(X)),
+            (ValueError, "must be Tensor, got <class 'float'>", lambda: func.grad(lambda x: x)(3.0)),
+        ):
+            with self.assertRaisesRegex(error, text):
+                call()
+
     def test_vmap(self):
         batch = torch.arange(12.0).view(4, 3)
         self.assertEqual(func.vmap(torch.dot)(batch, batch).tolist(), (batch * batch).sum(1).tolist())

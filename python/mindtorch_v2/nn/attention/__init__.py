@@ -20,6 +20,8 @@ class SDPBackend(enum.IntEnum):
     CUDNN_ATTENTION = 3
     OVERRIDEABLE = 4
 
+    __str__ = enum.Enum.__str__
+
 
 @contextlib.contextmanager
 def sdpa_kernel(backends, set_priority=False):
