@@ -2,6 +2,8 @@
 """Command lines of the programs that belong to the mtprof command: options, help, completion, in its layout."""
 import collections
 import difflib
+import os
+import sys
 import textwrap
 
 Option = collections.namedtuple("Option", "name letter value help parse", defaults=(None, None, None, None))
@@ -13,6 +15,11 @@ class Misuse(Exception):
     def __init__(self, text, hint=None):
         super().__init__(text)
         self.hint = hint
+
+
+def reader_left():
+    """Lets Python end in silence after a BrokenPipeError: a reader that goes away (`| head`) is no failure."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class CommandLine:
@@ -60,19 +67,22 @@ class CommandLine:
 
     def print_help(self):
         """The options, in the layout of the command's other helps."""
-        print(f"usage: {self.usage}\n\n{self.summary}\n")
+        lines = [f"usage: {self.usage}", "", self.summary, ""]
         for option in self.options:
             letter = f"-{option.letter}," if option.letter else "   "
             name = f"  {letter} --{option.name} {option.value or ''}".rstrip()
             text = textwrap.wrap(option.help, 80 - 27, break_on_hyphens=False)
             if len(name) >= 26:
-                print(name)
+                lines.append(name)
                 name = ""
-            print(f"{name:27}{text[0]}")
-            for line in text[1:]:
-                print(" " * 27 + line)
+            lines.append(f"{name:27}{text[0]}")
+            lines += [" " * 27 + line for line in text[1:]]
         for paragraph in self.details.split("\n\n"):
-            print("\n" + textwrap.fill(paragraph, 80))
+            lines += ["", textwrap.fill(paragraph, 80)]
+        try:
+            print("\n".join(lines), flush=True)
+        except BrokenPipeError:
+            reader_left()
 
     def complete(self, words):
         """Words that may come next, a line each, with a tab and what they mean; ":files" for files."""

@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 
-from mtprof.command_line import CommandLine, Misuse, Option
+from mtprof.command_line import CommandLine, Misuse, Option, reader_left
 from mtprof.dataset.engine import QueryError, question, questions
 from mtprof.dataset.folder import is_dataset, stored
 from mtprof.dataset.parquet_command import FAILED, LEFT_OUT, MISUSE, parse_anywhere
@@ -186,7 +186,7 @@ def main(words=None):
             print(f"  hint: {error.hint}", file=sys.stderr)
         return MISUSE if isinstance(error, Misuse) else FAILED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # a reader that goes away is no failure
+        reader_left()
         return 0
     except (Refused, OSError, RuntimeError, ValueError) as problem:
         print(f"mtprof: query: {problem}", file=sys.stderr)

@@ -366,6 +366,15 @@ class Help(OptionsTest):
             self.assertRegex(output, rf"(?m)^  (-{option.letter},|   ) --{option.name}\b")
         self.assertLessEqual(max(map(len, output.splitlines())), 80)
 
+    def test_a_reader_that_goes_away_is_no_failure(self):
+        for module in ("mtprof.run.run_command", "mtprof.view", "mtprof.dataset.query_command"):
+            reader, writer = os.pipe()
+            os.close(reader)
+            with self.subTest(module), os.fdopen(writer, "wb") as pipe:
+                done = subprocess.run([*PYTHON, "-m", module, "--help"], stdout=pipe, stderr=subprocess.PIPE,
+                                      check=False)
+                self.assertEqual((done.returncode, done.stderr), (0, b""))
+
     def test_the_summary_is_narrow(self):
         self.write("script.py", "import json, re\n" + "x" * 50 + " = json.loads('[1]')\n")
         said = self.record("--calls", "-o", "trace.mtt", "script.py")
