@@ -423,23 +423,32 @@ static int run_rfftn(mt__call *call, bool two)
 MT_RUN(fft_rfft2, run_rfftn, true)
 MT_RUN(fft_rfftn, run_rfftn, false)
 
+/* What irfftn() and hfftn() begin with: the shape, the points n of the last dimension, of which the
+ * input has half, and *self as complex numbers of these sizes. */
+static int begin_to_real(mt__call *call, bool two, const char *name, bool forward, mt_tensor **self,
+                         fft_shape *shape, int64_t *n, int64_t *normalization)
+{
+    MT_TRY(read_shape(call, *self, two, shape));
+    if (shape->count == 0) {
+        return mtb_fail(MT_ERUNTIME, "%s must transform at least one axis", name);
+    }
+    uint32_t last = shape->count - 1;
+    bool given = call->args[1].kind == MT_KIND_INTS && call->args[1].of.ints[last] != -1;
+    *n = given ? shape->sizes[last] : 2 * ((*self)->sizes[shape->dims[last]] - 1);
+    MT_TRY(check_points(*n));
+    MT_TRY(read_norm(&call->args[3], forward, normalization));
+    MT_TRY(promoted(call, *self, true, self));
+    shape->sizes[last] = *n / 2 + 1;
+    return fit_all(call, shape, self);
+}
+
 static int run_irfftn(mt__call *call, bool two)
 {
     mt_tensor *self = call->args[0].of.tensor;
     fft_shape shape = {0};
+    int64_t n = 0;
     int64_t normalization = 0;
-    MT_TRY(read_shape(call, self, two, &shape));
-    if (shape.count == 0) {
-        return mtb_fail(MT_ERUNTIME, "irfftn must transform at least one axis");
-    }
-    uint32_t last = shape.count - 1;
-    bool given = call->args[1].kind == MT_KIND_INTS && call->args[1].of.ints[last] != -1;
-    int64_t n = given ? shape.sizes[last] : 2 * (self->sizes[shape.dims[last]] - 1);
-    MT_TRY(check_points(n));
-    MT_TRY(read_norm(&call->args[3], false, &normalization));
-    MT_TRY(promoted(call, self, true, &self));
-    shape.sizes[last] = n / 2 + 1;
-    MT_TRY(fit_all(call, &shape, &self));
+    MT_TRY(begin_to_real(call, two, "irfftn", false, &self, &shape, &n, &normalization));
     return mt__fft_c2r(self, shape.dims, shape.count, normalization, n, mt__result_place(call, 0));
 }
 
@@ -451,19 +460,10 @@ static int run_hfftn(mt__call *call, bool two)
 {
     mt_tensor *self = call->args[0].of.tensor;
     fft_shape shape = {0};
+    int64_t n = 0;
     int64_t normalization = 0;
-    MT_TRY(read_shape(call, self, two, &shape));
-    if (shape.count == 0) {
-        return mtb_fail(MT_ERUNTIME, "hfftn must transform at least one axis");
-    }
+    MT_TRY(begin_to_real(call, two, "hfftn", true, &self, &shape, &n, &normalization));
     uint32_t last = shape.count - 1;
-    bool given = call->args[1].kind == MT_KIND_INTS && call->args[1].of.ints[last] != -1;
-    int64_t n = given ? shape.sizes[last] : 2 * (self->sizes[shape.dims[last]] - 1);
-    MT_TRY(check_points(n));
-    MT_TRY(read_norm(&call->args[3], true, &normalization));
-    MT_TRY(promoted(call, self, true, &self));
-    shape.sizes[last] = n / 2 + 1;
-    MT_TRY(fit_all(call, &shape, &self));
     if (last > 0) {
         mt_tensor **others = mt__temp(call);
         MT_TRY(mt__fft_c2c(self, shape.dims, last, normalization, true, others));
