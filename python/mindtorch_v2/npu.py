@@ -107,6 +107,7 @@ class _NpuDeviceProperties:
 
     def __init__(self, name, total_memory):
         self.name, self.total_memory = name, total_memory
+        self.major, self.minor = 0, 0  # as get_device_capability()
 
     def __repr__(self):
         return f"_NpuDeviceProperties(name='{self.name}', total_memory={self.total_memory >> 20}MB)"
@@ -115,6 +116,12 @@ class _NpuDeviceProperties:
 def get_device_properties(device=None):
     """Its name and total_memory."""
     return _NpuDeviceProperties(*_C._device_info(_checked(device))[:2])
+
+
+def get_device_capability(device=None):
+    """(0, 0): a device here has no CUDA architecture, so code that asks for a newer one takes its general way."""
+    _C._device_info(_checked(device))
+    return 0, 0
 
 
 def is_bf16_supported(including_emulation=True):

@@ -72,6 +72,8 @@ class Devices(unittest.TestCase):
         self.assertEqual(seen.total_memory, npu.mem_get_info(1)[1])
         self.assertRegex(repr(seen), r"_NpuDeviceProperties\(name='Simulated NPU', total_memory=\d+MB\)")
         self.assertTrue(npu.can_device_access_peer(0, 1))
+        self.assertEqual((npu.get_device_capability("npu:1"), seen.major, seen.minor), ((0, 0), 0, 0))
+        self.assertLess(torch.cuda.get_device_capability(0), (7, 5))  # how programs ask
 
     def test_accelerator(self):
         found = torch.accelerator
@@ -239,6 +241,7 @@ refused(lambda: torch.ones(1).npu(), 'npu:0 is not available')
 refused(lambda: npu.Stream(), 'npu:0 is not available')
 refused(lambda: npu.set_device(0), 'npu:0 is not available')
 refused(lambda: npu.get_device_name(), 'npu:0 is not available')
+refused(lambda: npu.get_device_capability(), 'npu:0 is not available')
 refused(lambda: torch.accelerator.synchronize(), 'none is available')
 refused(lambda: torch.ones(1).pin_memory(), 'Cannot access accelerator device when none is available.')
 refused(lambda: torch.empty(1, pin_memory=True), 'pin_memory=True requires a CUDA or other accelerator')
